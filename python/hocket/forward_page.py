@@ -13,10 +13,10 @@ from hocket.errors import HocketError
 VERSION = 1
 MOST_SERVERS = 64
 SOCKET_BYTES, NAME_BYTES, PREFIX_BYTES = 108, 64, 4096
-HEAD = struct.Struct("<8s6I")
-EPOCH_AT, SERVERS_AT, PROCESSES_AT = 12, 16, 28
+HEAD = struct.Struct("<8s7I")
+EPOCH_AT, SERVERS_AT, PROCESSES_AT, DIRECT_AT = 12, 16, 28, 32
 SOCKETS_AT = HEAD.size + NAME_BYTES + PREFIX_BYTES
-COUNTS_AT = SOCKETS_AT + MOST_SERVERS * SOCKET_BYTES
+COUNTS_AT = (SOCKETS_AT + MOST_SERVERS * SOCKET_BYTES + 7) // 8 * 8
 COUNTS = (
     "calls",
     "bytes",
@@ -30,6 +30,7 @@ COUNTS = (
     "lost",
     "unpatched",
     "sandboxed",
+    "unserved",
 )
 PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
 
@@ -52,10 +53,13 @@ class ForwardPage:
         self._memory[HEAD.size : SOCKETS_AT] = application.encode()[: NAME_BYTES - 1].ljust(
             NAME_BYTES, b"\0"
         ) + encoded.ljust(PREFIX_BYTES, b"\0")
-        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails), 0)
+        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails), 0, 0)
 
-    def set_servers(self, sockets: Sequence[str]) -> None:
-        """Let all processes use these servers from their next call on. The epoch is odd while they change."""
+    def set_servers(self, sockets: Sequence[str], *, direct: bool = False) -> None:
+        """Let all processes use these servers from their next call on. The epoch is odd while they change.
+
+        With `direct` there are none, and calls are made directly, whatever the user chose for a time without servers.
+        """
         if len(sockets) > MOST_SERVERS:
             sockets = sockets[:MOST_SERVERS]
         names = [os.fsencode(one) for one in sockets]
@@ -68,6 +72,7 @@ class ForwardPage:
             at = SOCKETS_AT + number * SOCKET_BYTES
             self._memory[at : at + SOCKET_BYTES] = name.ljust(SOCKET_BYTES, b"\0")
         self._set_number(SERVERS_AT, len(names))
+        self._set_number(DIRECT_AT, int(direct))
         self._set_number(EPOCH_AT, (epoch + 2) % (1 << 32) or 2)
 
     def counts(self) -> dict[str, int]:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -37,6 +37,9 @@ class How:
     group: int
     name: str
     fails: bool  # calls fail while no server runs
+    nodes: int = 1
+    processes: int = 1
+    bandwidth: Mapping[int, int] = field(default_factory=dict)  # bytes/s by number of servers; empty: not known
 
 
 def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[str, int]]:
@@ -153,7 +156,10 @@ def _join(member: Bus, program: str, how: How) -> str:
         mpi="",
         version=__version__,
         pid=os.getpid(),
-        processes=1,
+        processes=how.processes,
+        forwards=True,
+        compute_nodes=how.nodes,
+        curve=" ".join(f"{servers}:{rate}" for servers, rate in sorted(how.bandwidth.items())),
     )
     welcome = member.answer(ANSWER_S)
     if welcome is None or welcome.type != "WELCOME":
@@ -167,7 +173,8 @@ def _follow(member: Bus, page: ForwardPage, mount: Path, first: threading.Event)
         while (command := member.answer()) is not None:
             if command.type != "SERVER_MAP":
                 continue
-            page.set_servers(_sockets(str(command["text"]), mount))
+            direct = bool(command.get("direct", False))
+            page.set_servers([] if direct else _sockets(str(command["text"]), mount), direct=direct)
             first.set()
             member.send("MAP_ADOPTED", epoch=command["epoch"])
 
@@ -243,6 +250,7 @@ REASONS = {
     "no_slot": "calls were made directly, because their process had no free connection, descriptor, or memory for one",
     "unsafe": "calls were made directly, in children of vfork or threads that may be cancelled at any time",
     "no_server": "calls found no server",
+    "unserved": "calls were made directly, because the application was given no server",
     "mapped": "mappings of forwarded files: what the program loads and stores there is not forwarded",
     "redone": "calls were made again after a server had ended",
     "lost": "calls failed with EIO, because a server ended and nobody knows if it had made them",

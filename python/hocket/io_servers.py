@@ -8,7 +8,7 @@ import itertools
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,17 @@ def log_of(name: str) -> Path:
 def running(bus: Bus) -> dict[str, dict[str, Any]]:
     """Return the fields of each IO_SERVER by name, without the lost servers."""
     return {one["server"]: one for one in bus.list().servers if one["state"] != "lost"}
+
+
+def servers_text(application: Mapping[str, Any]) -> str:
+    """Return the servers that an application has of its own, for people; "" if it uses all."""
+    given, names = application.get("given_servers", -1), application.get("servers", "")
+    if given == 0:
+        names = "no I/O server"
+    elif names and application.get("forwards"):
+        names = f"{given} {'server' if given == 1 else 'servers'}: {names}"
+    expected = application.get("expected_bytes_per_s", 0)
+    return names + (f" ({expected / 1e6:.1f} MB/s expected)" if expected else "")
 
 
 def start(bus: Bus, count: int, options: Sequence[str]) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from forward_kit import LIMIT_S, hocket, start_servers, wait_until
 from hocket import io_servers
 from hocket.bus import Bus
 from hocket.daemon import is_alive
@@ -22,20 +23,12 @@ from hocket.forward_page import PAGE_BYTES, ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
 
-LIMIT_S = 60
-
 
 def forwarded(run: kit.Run) -> int:
     """Return how many calls --check says were forwarded."""
     found = re.search(r"forwarded (\d+) calls", run.err)
     assert found, run.err
     return int(found[1])
-
-
-def hocket(*words: str, prefix: Path) -> subprocess.CompletedProcess:
-    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
-    command = [sys.executable, "-m", "hocket.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
 
 
 SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
@@ -137,18 +130,6 @@ def test_random_calls_are_as_a_model_says(seed: int, forward, programs: Path, mo
 def pids_of_servers() -> dict[str, int]:
     with Bus.connect() as bus:
         return {name: one["pid"] for name, one in io_servers.running(bus).items()}
-
-
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
-    deadline = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not happen within {limit_s} s"
-        time.sleep(0.02)
-
-
-def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
-    done = hocket("server", "start", "-n", str(count), "--dir", str(mount), *options, prefix=prefix)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -30,6 +30,14 @@ def add(parsers: argparse._SubParsersAction) -> None:
     starting = actions.add_parser("start", help="start it, if none runs")
     starting.add_argument("--policy", help="names joined by '+'; 'hocket policy ls' lists them")
     starting.add_argument("--metric", help="what the policy minimises; see 'hocket policy --help'")
+    rules = starting.add_argument_group("policies that give out I/O servers, as 'hocket arbitrate' shows them")
+    rules.add_argument("--no-direct", action="store_true", help="each application uses servers")
+    rules.add_argument("--divide-evenly", action="store_true", help="servers of an application divide its nodes")
+    loss_help = "under mckp, no application loses more of its bandwidth under static"
+    rules.add_argument("--most-loss", metavar="PART", help=loss_help)
+    rules.add_argument("--shared-server", action="store_true", help="mckp may let applications share one server")
+    rules.add_argument("--system-nodes", metavar="N", help="nodes of the whole machine, for static")
+    rules.add_argument("--system-servers", metavar="N", help="I/O servers of the whole machine, for static")
     starting.add_argument("--config", metavar="FILE", help="hocket.toml; hocketd --print-config prints every key")
     starting.add_argument("--foreground", action="store_true", help="stay in this terminal")
     starting.set_defaults(verb=_start)
@@ -41,9 +49,12 @@ def add(parsers: argparse._SubParsersAction) -> None:
 
 def _start(arguments: argparse.Namespace) -> int:
     options = []
-    for option in ("policy", "metric"):
-        if (value := getattr(arguments, option)) is not None:
+    for option in ("policy", "metric", "most-loss", "system-nodes", "system-servers"):
+        if (value := getattr(arguments, option.replace("-", "_"))) is not None:
             options += [f"--{option}", value]
+    for switch in ("no-direct", "divide-evenly", "shared-server"):
+        if getattr(arguments, switch.replace("-", "_")):
+            options.append(f"--{switch}")
     if arguments.config:
         options += ["--config", str(Path(arguments.config).absolute())]
     if arguments.foreground:

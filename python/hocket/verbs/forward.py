@@ -9,22 +9,28 @@ import shutil
 from pathlib import Path
 
 from hocket import forwarding
+from hocket.arbitration.jobs import MOST, Job, read_jobs
 from hocket.errors import UsageError
 from hocket.forward_page import MOST_SERVERS
 from hocket.mpi import ProgramNotFoundError
 from hocket.supervise import end_like
 from hocket.verbs import help_text, tell
 
+MOST_NUMBERS = 256  # most_choices of src/core/allocation/choices.hpp
 EXAMPLES = """
 examples:
   hocket forward --mount /scratch/x -- ./program input       # through one server, which is started and ended
   hocket forward --servers 4 --mount /scratch/x -- mpiexec -n 8 ./app
   hocket forward --mount /scratch/x --check -- tar cf /scratch/x/a.tar dir    # says at the end what went directly
+  hocket forward --mount /scratch/x --curves jobs.toml --name IOR-MPI -- mpiexec -n 8 ./ior   # for 'mckp' and others
 
 What the program and its children read from and write to regular files below the directory goes through the servers;
 the files are ordinary files, and everything else is as without hocket. The program need not be an MPI program, and
 nothing in it changes. Each process uses one of the servers. 'hocket servers assign NAME 4' changes how many an
-application uses, while it runs.
+application uses, while it runs, 0 included. Under a policy that gives out servers ('hocket policy set mckp') hocketd
+decides how many, each time that an application starts or ends. It knows the bandwidth of an application by number of
+servers from --curves, a file as 'hocket arbitrate' takes it: the [[job]] of the application's name counts. An
+application without one gets the number of the policy 'static', by its --nodes.
 
 A server that ends or hangs is left out: its calls are made again, directly or through another server. Where nobody can
 know whether it had made a call, the call fails with EIO. docs/forward.md says what is forwarded, and what is not.
@@ -50,6 +56,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="that many processes stand for a node: they use the same server (default: 1)",
     )
+    parser.add_argument("--curves", type=Path, metavar="FILE", help="jobs with their bandwidth by number of servers")
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes that it runs on (default: of the job, or 1)")
+    parser.add_argument("--processes", type=int, metavar="P", help="its processes (default: of the job, or its nodes)")
     parser.add_argument("--name", help="the application's name in listings (default: its program's name)")
     parser.add_argument(
         "--without-servers",
@@ -78,12 +87,17 @@ def _forward(arguments: argparse.Namespace) -> int:
     program = shutil.which(command[0])
     if program is None:
         raise ProgramNotFoundError(f"{command[0]}: there is no such program; is it in PATH?")
+    name = arguments.name or Path(program).name
+    job = _job(arguments, name)
     how = forwarding.How(
         mount=mount,
         servers=arguments.servers,
         group=arguments.group,
-        name=arguments.name or Path(program).name,
+        name=name,
         fails=arguments.without_servers == "fail",
+        nodes=job.nodes,
+        processes=job.processes,
+        bandwidth=job.bandwidth,
     )
     code, counts = forwarding.run(program, command, how)
     if arguments.counts is not None:
@@ -93,3 +107,19 @@ def _forward(arguments: argparse.Namespace) -> int:
             tell(line)
     end_like(code)
     return code
+
+
+def _job(arguments: argparse.Namespace, name: str) -> Job:
+    """Return what --curves says of the application, and --nodes and --processes, which count before it."""
+    for option, value in (("--nodes", arguments.nodes), ("--processes", arguments.processes)):
+        if value is not None and not 1 <= value <= MOST:
+            raise UsageError(f"{option} {value}: give 1 to {MOST}")
+    known = read_jobs(arguments.curves).jobs if arguments.curves is not None else []
+    found = next((job for job in known if job.name == name), None)
+    if arguments.curves is not None and found is None:
+        tell(f"{arguments.curves} has no job '{name}': it gets the default number of servers")
+    if found is not None and len(found.bandwidth) > MOST_NUMBERS:
+        raise UsageError(f"{arguments.curves}: job '{name}' has more than {MOST_NUMBERS} numbers of servers")
+    nodes = arguments.nodes or (found.nodes if found else 1)
+    processes = arguments.processes or (found.processes if found else nodes)
+    return Job(name, nodes, processes, found.bandwidth if found else {})

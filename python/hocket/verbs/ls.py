@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from hocket.bus import Bus
+from hocket.io_servers import servers_text
 from hocket.mounts import with_mount_points
 from hocket.periods import IRREGULAR
 from hocket.tables import columns, duration, printable, with_spread
@@ -50,8 +51,9 @@ def run(arguments: argparse.Namespace) -> int:
     elif listing.applications:
         print(table(listing.applications, listing.daemon["now_ns"]))
         for one in listing.applications:
-            if one.get("servers"):
-                print(f"{printable(one['application'])}: its files use the I/O servers {one['servers']}")
+            if words := servers_text(one):
+                kind = "" if one.get("forwards") else "the I/O servers "
+                print(f"{printable(one['application'])}: its files use {kind}{words}")
         for one in waits:
             if one["ahead"]:
                 print(wait_text(one))

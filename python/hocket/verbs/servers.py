@@ -21,6 +21,7 @@ examples:
   hocket servers assign app s1,s3  # files of the application app use these servers only
   hocket servers assign app 4      # four servers, those which the fewest other applications have
   hocket servers assign app all    # no servers of its own any more
+  hocket servers assign app 0      # none: a program under 'hocket forward' accesses its files directly
 
 state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was
 slower than its peers, or you said so; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map
@@ -28,8 +29,9 @@ keeps it until it has ended), lost (its process has ended). load: the part of th
 its threads together; service: what one operation took; bandwidth: of the last second; held: data in its buffers;
 epoch: the epoch of the map in which it was put in or taken out; weight: it gets a smaller share of the stripes of files
 than others, as a policy decided. Applications adopt a new map at control points: the
-last lines show the epoch that each of them uses, and the servers that are assigned to an application. While there are
-any, servers with write-behind write through. An application whose servers are all gone uses all others.
+last lines show the epoch that each of them uses, and the servers that are assigned to an application, with the
+bandwidth that a policy expects of that. While there are any, but for programs under 'hocket forward', servers with
+write-behind write through. An application whose servers are all gone uses all others.
 
 A drained server moves its data sets (hocket:/NAME) to the servers that stay, each as soon as no application has it
 open. Readers and writers that come meanwhile find it. 'drain' waits for that, too, and says what is left if the time
@@ -68,7 +70,7 @@ def _list(arguments: argparse.Namespace) -> int:
     with Bus.connect() as bus:
         listing = bus.list()
     if arguments.json:
-        keys = ("application", "map_epoch", "servers", "assigned_servers")
+        keys = ("application", "map_epoch", "servers", "assigned_servers", "given_servers", "expected_bytes_per_s")
         users = [{key: one.get(key, "") for key in keys} for one in listing.applications]
         print_json({"epoch": listing.daemon["map_epoch"], "servers": listing.servers, "applications": users})
     elif listing.servers:
@@ -85,9 +87,9 @@ def table(listing: Listing) -> str:
     rows = [_row(one, now_ns) for one in listing.servers]
     epochs = f"map: epoch {listing.daemon['map_epoch']}; used by: {', '.join(users) or 'no application'}"
     own = [
-        f"{printable(one['application'])}: {one.get('servers') or 'all servers'}{_out_of_map(one, listing)}"
+        f"{printable(one['application'])}: {io_servers.servers_text(one) or 'all servers'}{_out_of_map(one, listing)}"
         for one in listing.applications
-        if one.get("servers") or one.get("assigned_servers")
+        if io_servers.servers_text(one) or one.get("assigned_servers")
     ]
     return "\n".join((columns(HEADING, rows, right=range(3, 9)), epochs, *own))
 
@@ -167,6 +169,7 @@ def _assign(arguments: argparse.Namespace) -> int:
         except BusError as error:
             raise UsageError(str(error)) from error
     row = next((one for one in listing.applications if one["application"] == name), {})
-    used = row.get("servers") or "all servers"
-    tell(f"{name} uses {used} from its next collective access on{_out_of_map(row, listing)}")
+    used = io_servers.servers_text(row) or "all servers"
+    since = "call" if row.get("forwards") else "collective access"
+    tell(f"{name} uses {used} from its next {since} on{_out_of_map(row, listing)}")
     return 0

@@ -83,6 +83,8 @@ std::string some_target_policies(const std::string& text) {
 // A trace has the names, because a path may lead elsewhere where it is replayed.
 std::string resolved_targets(const std::string& text) { return text_of(parse_target_policies(text).value()); }
 
+constexpr std::int64_t most_of_machine = 1'000'000;
+
 std::string a_level(const std::string& name) { return one_of("level", name, {"error", "warning", "info", "debug"}); }
 
 std::string not_negative(double seconds) {
@@ -114,6 +116,14 @@ std::string a_margin(double margin) {
 std::string a_metric(const std::string& text) {
   const auto metric = policy::Metric::parse(text);
   return metric ? std::string{} : metric.error().text;
+}
+
+// The value -1 stands for no bound.
+std::string a_loss(double share) { return share == -1 ? std::string{} : a_share(share); }
+
+std::string a_machine_size(std::int64_t count) {
+  if (count >= 0 && count <= most_of_machine) return {};
+  return fmt::format("{} is out of range: give 1 to {}, or 0 for what there is", count, most_of_machine);
 }
 
 std::string some_interruptions(std::int64_t count) {
@@ -173,7 +183,7 @@ using Formerly = std::vector<Former>;
 // One key of hocket.toml. The table of keys below is the only list of them: reading, checking, printing and the
 // trace's header all use it.
 struct Key {
-  const char* table;
+  std::string_view table;
   const char* name;
   std::variant<Text, Number, Count, Switch> type;
   const char* help;  // meaning; each line is a line of the printed file
@@ -287,6 +297,21 @@ const std::array keys{
         "policies for access to single targets, as \"TARGET=POLICY TARGET=POLICY …\": the operator's, as by hocket\n"
         "policy set --target. TARGET is a path on a file system, its device \"dev:8:1\", or a name that applications\n"
         "give (hocket_target). With a '?' after POLICY, applications may switch to another one there"},
+    Key{"arbitration", "direct", Switch{&DaemonSettings::direct},
+        "the rules of the policies zero, one, static, size, process, mckp and oracle, which give each application of\n"
+        "hocket forward a number of I/O servers. true: it may be 0, and the application then accesses its files\n"
+        "directly"},
+    Key{"arbitration", "divides_evenly", Switch{&DaemonSettings::divides_evenly},
+        "true: the I/O servers of an application divide its nodes evenly"},
+    Key{"arbitration", "most_loss", Number{&DaemonSettings::most_loss, a_loss},
+        "under mckp no application loses more than this part of its bandwidth under static; -1: any. If nothing\n"
+        "satisfies that, static decides"},
+    Key{"arbitration", "shared_server", Switch{&DaemonSettings::shared_server},
+        "true: mckp may let applications share one server, where that is better"},
+    Key{"arbitration", "system_nodes", Count{&DaemonSettings::system_nodes, a_machine_size},
+        "nodes of the whole machine, for static; 0: those of the applications that forward"},
+    Key{"arbitration", "system_servers", Count{&DaemonSettings::system_servers, a_machine_size},
+        "I/O servers of the whole machine, for static; 0: those that are up"},
 };
 
 // Returns the key, or nullptr. The search is linear, as the keys are few.
@@ -360,7 +385,8 @@ std::string unknown_key(std::string_view table, std::string_view name) {
 
 // Suggests the nearest table.
 std::string unknown_table(std::string_view name) {
-  return fmt::format("unknown table [{}]: did you mean [{}]?", name, nearest(name, {"daemon", "coordinator"}));
+  return fmt::format("unknown table [{}]: did you mean [{}]?", name,
+                     nearest(name, {"daemon", "coordinator", "arbitration"}));
 }
 
 // Sets one key of one table from a node of the file.
@@ -387,11 +413,11 @@ std::string assign(DaemonSettings& settings, const Key& key, const event::Value&
   return std::visit([&](const auto& v) { return assign(settings, key, v); }, value);
 }
 
-// Visits the keys of [coordinator]; those of [daemon] do not change decisions, and no trace has them.
+// Visits the keys that change decisions; no trace has those of [daemon].
 template <class Visit>
 void coordinator_keys(Visit&& visit) {
   for (const Key& key : keys) {
-    if (std::string_view{key.table} == "coordinator") visit(key);
+    if (key.table != "daemon") visit(key);
   }
 }
 
@@ -412,7 +438,7 @@ Status read_file(const std::string& path, DaemonSettings& settings) {
   // A key outside a table is reported before an unknown table: its author forgot the table's header.
   for (const auto& [name, node] : file) {
     const toml::table* table = node.as_table();
-    const bool known = name.str() == "daemon" || name.str() == "coordinator";
+    const bool known = std::ranges::find(keys, name.str(), &Key::table) != keys.end();
     if (known && table == nullptr) {
       return at(path, name.source(),
                 fmt::format("'{0}' is the name of a table: write [{0}] alone in a line", name.str()));
@@ -450,9 +476,9 @@ DaemonSettings with_cores(DaemonSettings settings) {
 
 std::string print(const DaemonSettings& settings) {
   std::string out = "# hocket.toml: the settings of hocketd, with the values in force. Times are in seconds.\n";
-  const char* table = "";
+  std::string_view table;
   for (const Key& key : keys) {
-    if (std::string_view{table} != key.table) out += fmt::format("\n[{}]\n", key.table);
+    if (table != key.table) out += fmt::format("\n[{}]\n", key.table);
     table = key.table;
     std::string help = key.help;
     // Line ends inside a meaning become further comment lines.
@@ -496,7 +522,11 @@ coordinator::CoordinatorSettings for_coordinator(const DaemonSettings& settings)
           settings.learnt_hold,
           from_s(settings.small_access_s),
           settings.tell_waits,
-          parse_target_policies(settings.target_policies).value()};
+          parse_target_policies(settings.target_policies).value(),
+          {{settings.direct, settings.divides_evenly,
+            settings.most_loss < 0 ? std::optional<double>{} : 1 - settings.most_loss, settings.shared_server},
+           settings.system_nodes,
+           settings.system_servers}};
 }
 
 event::Properties for_trace(const DaemonSettings& settings) {

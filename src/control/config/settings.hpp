@@ -61,6 +61,14 @@ struct DaemonSettings {
   // True: each wait for another application is a DECISION.
   bool tell_waits = true;
   std::string target_policies;  // "TARGET=POLICY …" of the operator: target_policies.hpp
+
+  // Rules of the policies that give forwarded applications I/O servers (allocation/allocation.hpp).
+  bool direct = true;
+  bool divides_evenly = false;
+  double most_loss = -1;  // -1: any
+  bool shared_server = false;
+  std::int64_t system_nodes = 0;    // 0: those of the applications
+  std::int64_t system_servers = 0;  // 0: those that there are
 };
 
 // Sets the keys that the TOML file contains; the others keep their values. After an error some keys may be set
@@ -81,7 +89,7 @@ std::string print(const DaemonSettings& settings);
 // Converts the settings for the coordinator. Precondition: the texts were checked when they were set.
 coordinator::CoordinatorSettings for_coordinator(const DaemonSettings& settings);
 
-// Returns the keys of [coordinator] for the trace's header, so that a replay can use the same values.
+// Returns the keys of [coordinator] and [arbitration] for the trace's header, so that a replay can use the same values.
 event::Properties for_trace(const DaemonSettings& settings);
 // Returns the settings that the header of a trace of that version (trace::TraceHeader::format) records. A key that the
 // header lacks is younger than the trace. It gets the default of that version, which stands for hocket's behaviour

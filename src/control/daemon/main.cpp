@@ -40,7 +40,11 @@ int complain(const Error& error, int code) {
 // The options of the command line; an absent one leaves the configuration's value in force.
 struct DaemonOptions {
   std::optional<std::string> config, dir, policy, policy_file, metric, trace, replay;
-  std::optional<double> exit_when_idle_s;
+  std::optional<double> exit_when_idle_s, most_loss;
+  std::optional<std::int64_t> system_nodes, system_servers;
+  bool no_direct = false;
+  bool divide_evenly = false;
+  bool shared_server = false;
   bool print_config = false;
   bool print_policies = false;
   bool explain = false;
@@ -57,6 +61,14 @@ void declare(CLI::App& app, DaemonOptions& options) {
                  "file of the trace, replaced if it exists (default: a new one in DIR/traces)");
   app.add_option("--exit-when-idle", options.exit_when_idle_s,
                  "exit after this many SECONDS without a connected member");
+  app.add_flag("--no-direct", options.no_direct,
+               "policies that give out I/O servers give each application one at least");
+  app.add_flag("--divide-evenly", options.divide_evenly, "I/O servers of an application divide its nodes");
+  app.add_option("--most-loss", options.most_loss,
+                 "under mckp, no application loses more than this PART of its bandwidth under static");
+  app.add_flag("--shared-server", options.shared_server, "mckp may let applications share one I/O server");
+  app.add_option("--system-nodes", options.system_nodes, "nodes of the whole machine, for the policy static");
+  app.add_option("--system-servers", options.system_servers, "I/O servers of the whole machine, for the same");
   app.add_flag("--print-config", options.print_config, "print the configuration in force as hocket.toml, and exit");
   app.add_option(
       "--metric", options.metric,
@@ -70,6 +82,21 @@ void declare(CLI::App& app, DaemonOptions& options) {
       "--explain", options.explain,
       "read DECISION and OUTCOME events, one line each as in a trace, print their sentences as JSON, and exit");
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
+}
+
+// Sets the rules by which policies give out I/O servers.
+Status set_arbitration(const DaemonOptions& options, config::DaemonSettings& settings) {
+  Status done = success();
+  const auto set = [&](const char* key, const event::Value& value, const char* option) {
+    if (done) done = config::set(settings, std::string{"arbitration."} + key, value, option);
+  };
+  if (options.no_direct) set("direct", false, "--no-direct");
+  if (options.divide_evenly) set("divides_evenly", true, "--divide-evenly");
+  if (options.most_loss) set("most_loss", *options.most_loss, "--most-loss");
+  if (options.shared_server) set("shared_server", true, "--shared-server");
+  if (options.system_nodes) set("system_nodes", *options.system_nodes, "--system-nodes");
+  if (options.system_servers) set("system_servers", *options.system_servers, "--system-servers");
+  return done;
 }
 
 // Returns the settings: defaults, then hocket.toml, then options. Every source passes the same checks.
@@ -87,6 +114,7 @@ Result<config::DaemonSettings> settings_from(const DaemonOptions& options) {
   if (done && options.exit_when_idle_s) {
     done = config::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
   }
+  if (done) done = set_arbitration(options, settings);
   if (!done) return done.error();
   if (settings.dir.empty()) settings.dir = bus::runtime_directory();
   return settings;

@@ -92,28 +92,33 @@ Allocation by_oracle(std::span<const Job> jobs) {
 // ---- mckp ----------------------------------------------------------------------------------------------------------
 
 // The choices of all jobs as classes of a knapsack. The item after a job's own choices is the shared server, if there
-// is one, which the pool sets aside.
-std::vector<std::vector<Item>> classes_of(std::span<const Job> jobs, std::span<const std::int64_t> least, bool shared) {
+// is one, which the pool sets aside. `other` has a job's item that is left out.
+std::vector<std::vector<Item>> classes_of(std::span<const Job> jobs, std::span<const std::int64_t> least, bool shared,
+                                          const OtherThan* other) {
   constexpr Item never{1 << 30, 0};  // keeps its number, and fits nowhere
   std::vector<std::vector<Item>> classes;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     std::vector<Item>& items = classes.emplace_back();
     const Job& job = jobs[i];
-    const auto add = [&](int servers, std::int64_t bandwidth) {
-      items.push_back(bandwidth < least[i] ? never : Item{servers, bandwidth});
+    const auto add = [&](int servers, std::int64_t bandwidth, bool is_left_out) {
+      items.push_back(is_left_out || bandwidth < least[i] ? never : Item{servers, bandwidth});
     };
-    for (const Choice& choice : job.choices) add(choice.servers, choice.bandwidth);
+    const bool leaves_out = other != nullptr && other->job == i;
+    for (const Choice& choice : job.choices)
+      add(choice.servers, choice.bandwidth,
+          leaves_out && !other->given.shared && other->given.servers == choice.servers);
     const auto alone =
         std::find_if(job.choices.begin(), job.choices.end(), [](const Choice& choice) { return choice.servers == 1; });
-    if (shared && alone != job.choices.end()) add(0, alone->bandwidth / static_cast<std::int64_t>(jobs.size()));
+    if (shared && alone != job.choices.end())
+      add(0, alone->bandwidth / static_cast<std::int64_t>(jobs.size()), leaves_out && other->given.shared);
   }
   return classes;
 }
 
 std::optional<Allocation> best_of(std::span<const Job> jobs, std::span<const std::int64_t> least, int servers,
-                                  bool shared) {
+                                  bool shared, const OtherThan* other) {
   if (servers < 0) return std::nullopt;
-  const std::vector<std::vector<Item>> classes = classes_of(jobs, least, shared);
+  const std::vector<std::vector<Item>> classes = classes_of(jobs, least, shared, other);
   const std::optional<Choices> best = best_choices(classes, servers);
   if (!best) return std::nullopt;
   std::vector<JobAllocation> given;
@@ -125,7 +130,8 @@ std::optional<Allocation> best_of(std::span<const Job> jobs, std::span<const std
   return added_up(std::move(given));
 }
 
-Result<Allocation> by_knapsack(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules) {
+std::optional<Allocation> by_knapsack(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules,
+                                      const OtherThan* other = nullptr) {
   std::vector<std::int64_t> least(jobs.size(), 0);
   if (rules.least_of_static) {
     const Allocation fixed = by_rule(by_ratio, jobs, pool);
@@ -133,16 +139,19 @@ Result<Allocation> by_knapsack(std::span<const Job> jobs, const Pool& pool, cons
       least[i] =
           static_cast<std::int64_t>(std::ceil(*rules.least_of_static * static_cast<double>(fixed.jobs[i].bandwidth)));
   }
-  std::optional<Allocation> best = best_of(jobs, least, pool.servers, false);
+  std::optional<Allocation> best = best_of(jobs, least, pool.servers, false, other);
   // The shared server is the last option: it must be better than exclusive servers alone.
   if (rules.shared_server) {
-    std::optional<Allocation> with_shared = best_of(jobs, least, pool.servers - 1, true);
+    std::optional<Allocation> with_shared = best_of(jobs, least, pool.servers - 1, true, other);
     if (with_shared && std::any_of(with_shared->jobs.begin(), with_shared->jobs.end(),
                                    [](const JobAllocation& job) { return job.shared; }))
       ++with_shared->servers;
     if (with_shared && (!best || with_shared->bandwidth > best->bandwidth)) best = std::move(with_shared);
   }
-  if (best) return *std::move(best);
+  return best;
+}
+
+Error no_allocation(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules) {
   const std::string servers = std::to_string(pool.servers);
   if (rules.least_of_static)
     return Error{"no allocation of " + servers + " servers leaves each job " +
@@ -171,12 +180,23 @@ Result<Allocation> allocate(std::string_view policy, std::span<const Job> jobs, 
     if (allowed.back().choices.empty())
       return Error{"job " + job.name + " has no number of servers that the rules allow; measure it with more numbers"};
   }
-  if (policy == "mckp") return by_knapsack(allowed, pool, rules);
+  if (policy == "mckp") {
+    std::optional<Allocation> best = by_knapsack(allowed, pool, rules);
+    if (!best) return no_allocation(allowed, pool, rules);
+    return *std::move(best);
+  }
   if (policy == "oracle") return by_oracle(allowed);
   for (const NamedRule& one : rules_by_name)
     if (one.name == policy) return by_rule(one.rule, allowed, pool);
   return Error{"policy '" + std::string{policy} +
                "' is unknown; use zero, one, static, size, process, mckp, or oracle"};
+}
+
+std::optional<Allocation> next_best(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules,
+                                    const OtherThan& other) {
+  std::vector<Job> allowed;
+  for (const Job& job : jobs) allowed.push_back(restricted(job, rules));
+  return by_knapsack(allowed, pool, rules, &other);
 }
 
 }  // namespace hocket::allocation

@@ -5,6 +5,7 @@
 // Pure. Bandwidths are in bytes per second, as integers, so that equal sums are equal in any order of addition.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -73,6 +74,17 @@ inline constexpr std::string_view policies[] = {"zero", "one", "static", "size",
 // satisfies them. Preconditions: the numbers of jobs and pool are positive; a pool may have no server.
 Result<Allocation> allocate(std::string_view policy, std::span<const Job> jobs, const Pool& pool,
                             const AllocationRules& rules = {});
+
+// What a job is not to have.
+struct OtherThan {
+  std::size_t job = 0;  // its number
+  JobAllocation given;
+};
+
+// Returns the best allocation by `mckp` in which that job has something else; nothing if there is none.
+// Preconditions: those of `allocate`, which has found an allocation.
+std::optional<Allocation> next_best(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules,
+                                    const OtherThan& other);
 
 // Returns the job with the choices that the rules allow; perhaps none.
 Job restricted(const Job& job, const AllocationRules& rules);

@@ -65,6 +65,8 @@ struct CoordinatorSettings {
   bool tell_waits = true;
   // The operator's policies for targets at the start, by the target's name; SET_POLICY changes them.
   std::map<std::string, TargetPolicy> targets{};
+  // Of the policies that give forwarded applications numbers of I/O servers.
+  policy::ArbitrationSettings arbitration{};
 };
 
 // Most bytes of a text from an application that a DECISION repeats.

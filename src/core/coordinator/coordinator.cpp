@@ -45,7 +45,7 @@ const std::vector<Command>& Coordinator::handle(const event::Event& event) {
   now_ = std::clamp(event.time, now_, latest);
   const Moment moment{event, now_, commands_};
   std::visit([&](const auto& body) { on(moment, body); }, event.body);
-  if (concerns_servers(event.body)) servers_.decide(moment);
+  if (concerns_servers(event.body) || servers_.must_arbitrate()) servers_.decide(moment);
   return commands_;
 }
 
@@ -356,6 +356,9 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.map_epoch = servers_.epoch_of(application);
   row.servers = servers_.own_servers_of(application);
   row.assigned_servers = servers_.assigned_to(application);
+  row.forwards = application.forwards;
+  row.given_servers = servers_.given_to(application);
+  row.expected_bytes_per_s = servers_.expected_of(application);
   row.model = model::name_of(model::fit(application));
   row.policy = access_.policies().of(application.id, application.target).name;
   row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;

@@ -71,6 +71,7 @@ struct Words {
     if (e.tuning.any())
       out << " tuned: " << e.tuning.aggregators << " " << e.tuning.buffer_bytes << " " << e.tuning.method;
     if (e.write_through) out << ", write through";
+    if (e.direct) out << ", direct";
   }
   void operator()(const event::MoveDataSets& e) {
     out << " " << e.epoch << " to";

@@ -43,6 +43,13 @@ struct Hello {
   std::string version;      // of hocket
   std::int64_t pid = 0;
   std::int64_t processes = 0;  // size of the member's world; 0 if another member reports it, and for tools
+  // Of an application whose files' data go through I/O servers (`hocket forward`). Servers hold none of its data, so it
+  // adopts each server map at once, and may have no server.
+  bool forwards = false;
+  std::int64_t compute_nodes = 0;  // that it runs on; 0: not known
+  // Its bandwidth in bytes/s by number of servers, "0:195700000 1:77600000" (allocation/choices.hpp); "" or another
+  // text: nobody has measured it.
+  std::string curve{};
 };
 
 // Requests a grant: a process group is about to start an I/O operation (CLARISSE, section IV-B, step 4). GRANT_IO or
@@ -510,6 +517,8 @@ struct NewServerMap {
   // For I/O servers: an application has a map of its own, so a byte may have several servers, and none holds any.
   bool write_through = false;
   Tuning tuning{};  // for an application
+  // For an application that forwards: it is to access its files directly, whatever `text` says.
+  bool direct = false;
 };
 
 // Tells an I/O server which servers keep data sets and which are drained, while any is. A drained one moves its data
@@ -696,6 +705,9 @@ struct Application {
   std::string parts{};                // of `target`, "ost3,ost7"; "": all of it
   std::string servers{};              // I/O servers of its own map, "s1, s2"; "": it uses all
   std::string assigned_servers{};     // I/O servers that are assigned to it, in use or not; "": none
+  bool forwards = false;              // the data of its files go through I/O servers
+  std::int64_t given_servers = -1;    // how many are assigned to it; 0: it accesses its files directly; -1: it uses all
+  double expected_bytes_per_s = 0;    // with these, as a policy expects; 0: not known
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.

@@ -33,6 +33,9 @@ void fields(E& e, V&& visit) {
   visit("version", e.version);
   visit("pid", e.pid);
   visit("processes", e.processes);
+  visit("forwards", e.forwards);
+  visit("compute_nodes", e.compute_nodes);
+  visit("curve", e.curve);
 }
 
 template <Of<StartIo> E, class V>
@@ -421,6 +424,7 @@ void fields(E& e, V&& visit) {
   visit("aggregators", e.tuning.aggregators);
   visit("buffer_bytes", e.tuning.buffer_bytes);
   visit("method", e.tuning.method);
+  visit("direct", e.direct);
 }
 
 // The key "application" names the origin, so the holder has a key of its own.
@@ -575,6 +579,9 @@ void fields(E& e, V&& visit) {
   visit("parts", e.parts);
   visit("servers", e.servers);
   visit("assigned_servers", e.assigned_servers);
+  visit("forwards", e.forwards);
+  visit("given_servers", e.given_servers);
+  visit("expected_bytes_per_s", e.expected_bytes_per_s);
 }
 
 template <Of<IoServer> E, class V>

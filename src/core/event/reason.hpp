@@ -225,6 +225,29 @@ struct ServersInUse {
   bool operator==(const ServersInUse&) const = default;
 };
 
+// An arbitration policy gave an application a number of I/O servers (allocation/allocation.hpp). Bandwidths are
+// expected ones, in bytes/s.
+struct ServersGiven {
+  static constexpr std::string_view name = "servers-given";
+  std::int64_t given = 0;  // 0: it accesses its files directly
+  std::string servers{};   // their names, "s1, s2"; a long list is cut off
+  bool shared = false;     // it shares them with others
+  std::int64_t nodes = 0;
+  std::int64_t processes = 0;
+  double bandwidth = not_known;  // of the application; not known if nobody has measured it
+  double alone = not_known;      // the largest that it could have, of those numbers of servers that there are
+  double sum = 0;                // of all applications that were measured
+  std::int64_t applications = 0;
+  std::int64_t given_out = 0;   // servers, to all applications; more than there are if they share
+  std::int64_t pool = 0;        // servers that there are to give out
+  std::int64_t next = -1;       // the number with which the next best allocation begins; -1: not known
+  double next_sum = not_known;  // bandwidth of all applications then
+  double least = not_known;     // part of its bandwidth under static that each application was to keep
+  bool fell_back = false;       // nothing satisfied the rules, so `static` decided
+  std::int64_t epoch = 0;       // of the server map that has them
+  bool operator==(const ServersGiven&) const = default;
+};
+
 // A servers policy tuned the collective I/O of an application (event/tuning.hpp).
 struct IoTuned {
   static constexpr std::string_view name = "io-tuned";
@@ -284,12 +307,13 @@ inline constexpr std::string_view drained_by_hand = "drained-by-hand";
 inline constexpr std::string_view assigned_by_hand = "assigned-by-hand";
 inline constexpr std::string_view map_not_adopted = "map-not-adopted";
 inline constexpr std::string_view weighed_lately = "weighed-lately";
+inline constexpr std::string_view not_forwarded = "not-forwarded";
 
 inline constexpr std::array all{not_malleable,   set_by_hand,     resized_by_hand,   being_resized,   resize_refused,
                                 same_size,       nobody_commands, no_control_points, unknown_times,   cost_grows,
                                 process_lost,    other_size,      not_done,          own_size,        phase_early,
                                 phase_missing,   no_answer,       last_server,       drained_by_hand, assigned_by_hand,
-                                map_not_adopted, weighed_lately};
+                                map_not_adopted, weighed_lately,  not_forwarded};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.
@@ -437,7 +461,7 @@ using Reason =
                  CoresAwaited, ServersInUse, IoTuned, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
                  SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong,
                  ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately, InvalidValue, HintsFirst,
-                 ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow>;
+                 ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow, ServersGiven>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

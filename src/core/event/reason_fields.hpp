@@ -160,6 +160,26 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
 }
 
+template <Of<ServersGiven> E, class V>
+void fields(E& e, V&& visit) {
+  visit("given", e.given);
+  visit("servers", e.servers);
+  visit("shared", e.shared);
+  visit("nodes", e.nodes);
+  visit("processes", e.processes);
+  visit("bandwidth", e.bandwidth);
+  visit("alone", e.alone);
+  visit("sum", e.sum);
+  visit("applications", e.applications);
+  visit("given_out", e.given_out);
+  visit("pool", e.pool);
+  visit("next", e.next);
+  visit("next_sum", e.next_sum);
+  visit("least", e.least);
+  visit("fell_back", e.fell_back);
+  visit("epoch", e.epoch);
+}
+
 template <Of<IoTuned> E, class V>
 void fields(E& e, V&& visit) {
   visit("aggregators", e.aggregators);

@@ -44,6 +44,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::map_not_adopted, "@ has not adopted its last server map yet"},
     {circumstance::weighed_lately,
      "the weights of I/O servers were changed lately, and a policy changes them every 5 s at most"},
+    {circumstance::not_forwarded, "@ is not forwarded, so it uses I/O servers"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.
@@ -193,6 +194,18 @@ class Phrases {
     return words + "I/O servers from epoch " + number(use.epoch) + " on: " + use.servers;
   }
 
+  std::string operator()(const event::ServersGiven& given) const {
+    std::string text = quoted(name_) + " gets " + servers_text(given) + by_rule(given);
+    text += std::isnan(given.bandwidth) ? "; nobody has measured its bandwidth"
+                                        : "; expected: " + rate_text(given.bandwidth) + of_alone(given);
+    text += "; all " + number(given.applications) + ": " + rate_text(given.sum) + " with " + number(given.given_out) +
+            " of " + number(given.pool) + (given.pool == 1 ? " server" : " servers");
+    if (given.next >= 0)
+      text += "; next best: " + number(given.next) + (given.next == 1 ? " server, " : " servers, ") +
+              rate_text(given.next_sum) + " in all";
+    return text + "; epoch " + number(given.epoch);
+  }
+
   std::string operator()(const event::IoTuned& tuned) const {
     std::string text = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
     text += "collective I/O from epoch " + number(tuned.epoch) + " on: ";
@@ -306,6 +319,31 @@ class Phrases {
   }
 
  private:
+  static std::string rate_text(double bytes_per_s) { return decimals(bytes_per_s / 1e6, 1) + " MB/s"; }
+
+  static std::string servers_text(const event::ServersGiven& given) {
+    if (given.given == 0) return "no I/O server and accesses its files directly";
+    return number(given.given) + (given.given == 1 ? " I/O server (" : " I/O servers (") + given.servers + ")" +
+           (given.shared ? ", shared with others" : "");
+  }
+
+  // Returns the rule behind the number, as the end of a sentence.
+  std::string by_rule(const event::ServersGiven& given) const {
+    const std::string size =
+        number(given.nodes) + (given.nodes == 1 ? " node" : " nodes") + " and " + processes_text(given.processes);
+    if (!given.fell_back) return " by " + std::string{decision_.policy} + " for " + size;
+    const std::string limit =
+        std::isnan(given.least)
+            ? "no allocation gives each application a server"
+            : "no allocation leaves each application " + percent_text(given.least) + " of its bandwidth under static";
+    return " by static for " + size + ", because " + limit;
+  }
+
+  static std::string of_alone(const event::ServersGiven& given) {
+    if (std::isnan(given.alone) || given.alone <= given.bandwidth || given.alone <= 0) return {};
+    return ", " + percent_text(given.bandwidth / given.alone) + " of its best alone";
+  }
+
   // Returns the values of the metric that were compared, as the end of a sentence; "" if there are none.
   // The application itself waits for nothing.
   std::string held(const event::AccessChoice& choice) const {

@@ -9,6 +9,7 @@ namespace {
 // Names of targets come from applications, so the number of records is bounded. Nothing is learned of further
 // targets.
 constexpr std::size_t most_records = 10'000;
+constexpr std::int64_t most_nodes = 1'000'000;  // of an application
 
 // Returns the name of an application that requested none.
 std::string base_name(const std::string& program) {
@@ -48,6 +49,9 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.node = origin.node;
   application.pid = hello.pid;
   application.since = application.arrived = now;
+  application.forwards = hello.forwards;
+  application.nodes = std::clamp<std::int64_t>(hello.compute_nodes, 1, most_nodes);
+  application.bandwidth_curve = hello.curve;
   give_name(application);
   if (!hello.job.empty()) by_job_.emplace(hello.job, &application);
   return application;

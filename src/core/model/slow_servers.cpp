@@ -31,7 +31,11 @@ std::vector<Duration> SlowServers::of_like_size(const Reports& peer, const LoadR
 std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const LoadReport& report) const {
   std::vector<Duration> medians;
   Duration longest{};
+  std::size_t servers = 0;
+  const std::string& group = reports_.at(server).group;
   for (const auto& [id, reports] : reports_) {
+    if (reports.group != group) continue;
+    ++servers;
     std::vector<Duration> times = id == server ? std::vector<Duration>{} : of_like_size(reports, report);
     if (times.empty()) continue;
     longest = std::max(longest, *std::max_element(times.begin(), times.end()));
@@ -39,7 +43,14 @@ std::optional<SlowServers::Peers> SlowServers::of_peers(MemberId server, const L
   }
   if (medians.size() < fewest_peers_) return std::nullopt;
   const std::size_t count = medians.size();
-  return Peers{median(std::move(medians)), longest, count};
+  return Peers{median(std::move(medians)), longest, count, servers};
+}
+
+void SlowServers::regroup(MemberId server, const std::string& group) {
+  const auto found = reports_.find(server);
+  if (found == reports_.end() || found->second.group == group) return;
+  found->second = {};
+  found->second.group = group;
 }
 
 std::optional<SlowServers::Finding> SlowServers::finding(MemberId server) const {
@@ -67,7 +78,7 @@ std::optional<SlowServers::Finding> SlowServers::report(MemberId server, const e
   if (own.last.size() > kept) own.last.pop_front();
   if (!peers) return std::nullopt;
 
-  const auto n = static_cast<double>(reports_.size());
+  const auto n = static_cast<double>(peers->group);
   const double margin = peers->count > 1 ? margin_ : 2 * margin_;
   const bool pays =
       static_cast<double>(report.service.count()) > margin * n / (n - 1) * static_cast<double>(peers->middle.count());

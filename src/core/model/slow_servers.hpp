@@ -1,11 +1,13 @@
 // This detector finds I/O servers that are slower than their peers. Elastic collective I/O needs such a load detector,
 // and CLARISSE (section IV-A) leaves it open.
 //
-// The detector compares each SERVER_LOAD with those of the peers: the other servers in the map. It compares the time
-// that one operation takes at the server itself, because the clients cause the time in its queue. A report is *slow* if
-// that time is
+// The detector compares each SERVER_LOAD with those of the peers: the other servers in the map that the same
+// applications use. Servers of different applications have different work, so that a comparison would say nothing. It
+// compares the time that one operation takes at the server itself, because the clients cause the time in its queue. A
+// report is *slow* if that time is
 //
-//   - more than margin · n/(n−1) times the peers', with n servers in the map. A collective operation lasts as long as
+//   - more than margin · n/(n−1) times the peers', with n such servers in the map. A collective operation lasts as long
+//   as
 //     its slowest server: with one that takes r times as long as the others it takes r; without that one, the others
 //     have n/(n−1) times the work each. So r > n/(n−1) is where removal begins to pay; `margin` keeps noise out.
 //   - and at least 100 µs longer than the peers': less does not justify a new epoch;
@@ -32,6 +34,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/ids.hpp"
@@ -55,6 +58,9 @@ class SlowServers {
   // A server enters or leaves the map. Either way, its earlier reports are forgotten.
   void enter(MemberId server) { reports_[server] = {}; }
   void leave(MemberId server) { reports_.erase(server); }
+  // Only servers of one group are compared: those that the same applications use. The text is any name of the group; at
+  // first it is "". Another one than before: the server's earlier reports, of other work, are forgotten.
+  void regroup(MemberId server, const std::string& group);
 
   // The measurement that makes a server slow.
   struct Finding {
@@ -79,6 +85,7 @@ class SlowServers {
     std::deque<LoadReport> last;
     std::int64_t slow = 0;  // slow reports in a row up to now
     std::optional<Finding> found{};
+    std::string group{};
   };
 
   // The peers' times that a report is compared with.
@@ -86,6 +93,7 @@ class SlowServers {
     Duration middle;    // median of the peers' medians
     Duration longest;   // longest single time
     std::size_t count;  // peers that are compared with
+    std::size_t group;  // servers of the group, the reporting one included
   };
 
   // Returns a peer's operation times that are comparable with `report`.

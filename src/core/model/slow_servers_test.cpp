@@ -217,5 +217,37 @@ TEST(SlowServersProperties, TheSlowOneIsFoundAndNoOther) {
   }
 }
 
+// Four servers of one application and three of another, whose operations take ten times as long.
+TEST_F(SlowServersTest, OnlyServersOfTheSameApplicationsAreCompared) {
+  for (std::uint64_t i = 1; i <= 7; ++i) detector.enter(MemberId{i});
+  for (std::uint64_t i = 5; i <= 7; ++i) detector.regroup(MemberId{i}, "other");
+  bool any = false;
+  for (std::int64_t ms = 0; ms < 500; ms += 50) {
+    for (std::uint64_t i = 1; i <= 4; ++i) any |= report(i, ms, 200);
+    for (std::uint64_t i = 5; i <= 7; ++i) any |= report(i, ms, 2000);
+  }
+  EXPECT_FALSE(any);
+  int slow = 0;
+  for (std::int64_t ms = 500; ms < 1000; ms += 50) {
+    for (std::uint64_t i = 5; i <= 6; ++i) EXPECT_FALSE(report(i, ms, 2000));
+    slow += report(7, ms, 8000);
+  }
+  EXPECT_GT(slow, 0) << "slower than both of its peers";
+}
+
+TEST_F(SlowServersTest, ReportsOfOtherWorkAreForgotten) {
+  for (std::uint64_t i = 1; i <= 4; ++i) detector.enter(MemberId{i});
+  for (std::int64_t ms = 0; ms < 100; ms += 50) {
+    for (std::uint64_t i = 2; i <= 4; ++i) report(i, ms, 200);
+    EXPECT_FALSE(report(1, ms, 2000)) << "two slow reports";
+  }
+  detector.regroup(MemberId{1}, "other");
+  detector.regroup(MemberId{1}, "");
+  for (std::uint64_t i = 2; i <= 4; ++i) report(i, 100, 200);
+  EXPECT_FALSE(report(1, 100, 2000)) << "the first one of new work";
+  detector.regroup(MemberId{9}, "other");
+  EXPECT_FALSE(report(9, 100, 2000)) << "none of the map";
+}
+
 }  // namespace
 }  // namespace hocket::model

@@ -8,7 +8,18 @@ namespace hocket::policy {
 namespace {
 
 constexpr const CorePolicy* known[] = {&phase_shift, &period_coupling, &fair, &speedup, &io_aware, &predictive};
-constexpr const ServerPolicy* known_servers[] = {&set_aside, &weigh};
+constexpr const ServerPolicy* known_servers[] = {
+    &set_aside,
+    &weigh,
+    &arbitration_policies[0],
+    &arbitration_policies[1],
+    &arbitration_policies[2],
+    &arbitration_policies[3],
+    &arbitration_policies[4],
+    &arbitration_policies[5],
+    &arbitration_policies[6],
+};
+static_assert(std::size(known_servers) == 2 + std::size(allocation::policies));
 constexpr std::string_view none = "none";
 
 // Splits the text at each '+' and trims spaces. Empty names stay, so that add() can refuse them.

@@ -8,13 +8,16 @@
 // and add it to the list in combination.cpp.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "allocation/allocation.hpp"
 #include "event/event.hpp"
 #include "event/server_map.hpp"
 #include "model/cluster.hpp"
@@ -43,10 +46,10 @@ struct ServerStatus {
 // An application to which servers are assigned. It uses those of them that are in the map; all while none is.
 struct AssignedServers {
   AppId application;
-  std::vector<std::string_view> servers;
-  bool by_hand = false;      // the policy cannot change it
-  std::int64_t epoch = 0;    // of its newest map
-  std::int64_t adopted = 0;  // oldest epoch that it uses; 0: none
+  std::vector<std::string_view> servers;  // none: it accesses its files directly
+  bool by_hand = false;                   // the policy cannot change it
+  std::int64_t epoch = 0;                 // of its newest map
+  std::int64_t adopted = 0;               // oldest epoch that it uses; 0: none
 };
 
 // An application whose collective I/O a policy has tuned.
@@ -57,6 +60,14 @@ struct TunedApplication {
   std::string_view hinted;  // settings for which hints of the program go first, "aggregators, method"
 };
 
+// Settings of the policies that give forwarded applications numbers of servers (arbitration.cpp), from hocket.toml.
+struct ArbitrationSettings {
+  allocation::AllocationRules rules;
+  // The whole machine, by whose ratio `static` goes; 0: the nodes of the applications, and the servers of the pool.
+  std::int64_t system_nodes = 0;
+  std::int64_t system_servers = 0;
+};
+
 // The read-only state from which a servers policy decides. Its references are valid during the call only.
 struct ServersView {
   const model::Cluster& cluster;
@@ -64,6 +75,9 @@ struct ServersView {
   std::span<const AssignedServers> assigned;
   std::span<const TunedApplication> tuned;
   Time now;
+  ArbitrationSettings arbitration{};
+  // The applications that forward, the servers that are up, or the policy are not those of its last decision.
+  bool set_changed = true;
 };
 
 // One change that the policy wants.
@@ -72,7 +86,7 @@ struct ServerChange {
     set_aside,  // the server is slow: it leaves the map for a hold-off
     drain,      // the server leaves the map until it is added
     add,        // a drained or slow server enters the map again
-    assign,     // the application uses these servers only; none: it uses all
+    assign,     // the application uses these servers only; none: it uses all, or none if it is `direct`
     weigh,      // the server gets this share of the stripes of files
     tune,       // the collective I/O of the application is done so, from its next control point on
   };
@@ -87,6 +101,10 @@ struct ServerChange {
   std::optional<std::int64_t> aggregators{};   // 1 to the processes of the application
   std::optional<std::int64_t> buffer_bytes{};  // event::smallest_buffer_bytes to event::largest_tuned_buffer_bytes
   std::optional<std::string> method{};         // one of event::tuned_methods
+  // Of `assign`: the application accesses its files directly. Only one that forwards may.
+  bool direct = false;
+  // Of `assign`: the number, as an arbitration policy explains it. The coordinator adds the servers.
+  std::optional<event::ServersGiven> given{};
 };
 
 // Everything that a servers policy wants done after one event.
@@ -103,11 +121,16 @@ struct ServerPolicy {
   std::string_view name;
   std::string_view summary;  // one line, for people
   DecideServers decide;
+  // It gives each application that forwards a number of servers. So it is also asked whenever `set_changed`, whatever
+  // the event, and again after its own decision has changed the set.
+  bool arbitrates = false;
 };
 
 // The built-in policies. Each is defined in the file of its name. `set_aside` is in force unless another is named.
 extern const ServerPolicy set_aside;
 extern const ServerPolicy weigh;
+// Those of arbitration.cpp, in the order of allocation::policies.
+extern const std::array<ServerPolicy, std::size(allocation::policies)> arbitration_policies;
 
 // Returns all built-in servers policies, in the order in which tools list them.
 std::span<const ServerPolicy* const> server_policies();

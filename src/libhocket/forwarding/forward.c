@@ -258,6 +258,7 @@ bool forward_access(const struct forward_data* data, ssize_t* result) {
   if (!forward_is_on) return false;
   const enum file_hint hint = file_look(data->fd);
   if (hint == file_direct) return false;
+  if (page_is_direct()) return page_count(forward_unserved, 1), false;
   const int64_t bytes = bytes_of(data->parts, data->count);
   if (bytes <= 0 || data->offset < -1) return false;
   if (bytes > forward_most_bytes) return page_count(forward_too_large, 1), false;
@@ -282,6 +283,7 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
                      ssize_t* result) {
   if (!forward_is_on || bytes == 0 || bytes > SSIZE_MAX) return false;
   if (file_look(fd) == file_direct && file_look(from) == file_direct) return false;
+  if (page_is_direct()) return page_count(forward_unserved, 1), false;
   if ((from_at && *from_at < 0) || (at && *at < 0)) return false;
   if (is_limited()) return page_count(forward_limited, 1), false;
   struct copy_call call = {

@@ -72,7 +72,9 @@ uint32_t page_server(uint32_t process, uint32_t choice, char path[forward_path_b
 
 uint32_t page_new_process(void) { return atomic_fetch_add_explicit(&page->processes, 1, memory_order_relaxed); }
 const char* page_application(void) { return page->application; }
-bool page_fails_without_servers(void) { return page->fails != 0; }
+bool page_is_direct(void) { return atomic_load_explicit(&page->direct, memory_order_relaxed) != 0; }
+// The second half is for a caller that has found no server, while the application was given none.
+bool page_fails_without_servers(void) { return page->fails != 0 && !page_is_direct(); }
 
 void page_count(enum forward_count what, uint64_t by) {
   if (page) atomic_fetch_add_explicit(&page->counts[what], by, memory_order_relaxed);

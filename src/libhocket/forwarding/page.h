@@ -25,6 +25,8 @@ uint32_t page_servers(void);
 // Returns a number for a new process.
 uint32_t page_new_process(void);
 const char* page_application(void);
+// True while the application is to access its files directly.
+bool page_is_direct(void);
 // True if calls fail while no server runs.
 bool page_fails_without_servers(void);
 void page_count(enum forward_count what, uint64_t by);

@@ -27,6 +27,7 @@ enum forward_count {
   forward_lost,       // failed with EIO, because nobody knows if a server that ended had done it
   forward_unpatched,  // processes whose libc could not be changed, so C's streams are not forwarded
   forward_sandboxed,  // processes that have limited their system calls (seccomp), and go on directly
+  forward_unserved,   // made directly, because the application was given no server
   forward_counts,
 };
 
@@ -38,6 +39,7 @@ struct forward_page {
   uint32_t group;              // that many processes stand for a node, and use the same server
   uint32_t fails;              // 1: calls fail with EIO while no server runs; 0: they are made directly
   _Atomic uint32_t processes;  // that have come so far
+  _Atomic uint32_t direct;     // 1: the application was given no server, so that no server is in use; calls are direct
   char application[forward_name_bytes];
   char prefix[4096];                                       // canonical; files below it are forwarded
   char sockets[forward_most_servers][forward_path_bytes];  // paths

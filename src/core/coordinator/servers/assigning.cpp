@@ -2,6 +2,7 @@
 // I/O is tuned.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "coordinator/servers/servers.hpp"
@@ -67,13 +68,15 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
                               " is running: 'hocket ls' lists them");
   }
   std::set<std::string> names;
-  if (const auto count = count_in(set.server)) {
+  const auto count = count_in(set.server);
+  const bool direct = count == 0U && application->forwards;
+  if (count && !direct) {
     names = least_assigned(*count, application->id);
     if (*count == 0 || names.size() < *count) {
       return refuse(moment, "cannot assign " + number(static_cast<std::int64_t>(*count)) + " servers: give 1 to " +
                                 number(static_cast<std::int64_t>(up())) + ", as many as are up, or \"all\"");
     }
-  } else if (set.server != all_servers) {
+  } else if (!direct && set.server != all_servers) {
     names = split(set.server);
     const bool is_list = !names.empty() && std::ranges::all_of(names, [](const auto& name) { return is_name(name); });
     if (!is_list) {
@@ -85,36 +88,64 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
     }
   }
   ApplicationMap& map = maps_.at(application->id);
-  map.by_hand = !names.empty();
-  assign(map, std::move(names));
+  map.by_hand = direct || !names.empty();
+  map.given = {};
+  if (map.forwards) ++set_;
+  assign(map, std::move(names), direct);
   publish(moment);
 }
 
-void Servers::assign(ApplicationMap& map, std::set<std::string> names) {
-  map.reassigned = map.reassigned || names != map.assigned;
+void Servers::assign(ApplicationMap& map, std::set<std::string> names, bool direct) {
+  map.reassigned = map.reassigned || names != map.assigned || direct != map.direct;
+  users_changed_ |= names != map.assigned;
   map.assigned = std::move(names);
+  map.direct = direct;
 }
 
-void Servers::change_application(const Moment& moment, const ServerChange& change) {
+void Servers::assign(const Moment& moment, const std::vector<const ServerChange*>& changes) {
+  std::vector<const ServerChange*> done;
+  for (const ServerChange* const wanted : changes)
+    if (reassign(moment, *wanted)) done.push_back(wanted);
+  if (done.empty()) return;
+  publish(moment);
+  for (const ServerChange* const one : done) {
+    ApplicationMap& map = maps_.at(one->application);
+    event::Reason reason = event::ServersInUse{names_in_use(map), map.newest.epoch};
+    if (one->given) {
+      map.given = *one->given;
+      map.given.servers = names_in_use(map);
+      map.given.epoch = map.newest.epoch;
+      reason = map.given;
+    }
+    tell(moment, cluster_.find(one->application)->name, "assign", one->text, std::move(reason), {});
+  }
+}
+
+bool Servers::reassign(const Moment& moment, const ServerChange& change) {
   const model::Application* application = cluster_.find(change.application);
-  if (application == nullptr) return;  // it has left
+  if (application == nullptr) return false;  // it has left
   ApplicationMap& map = maps_.at(change.application);
   std::set<std::string> names(change.servers.begin(), change.servers.end());
-  if (names == map.assigned) return;
-  if (auto why = obstacle(*application, map, names, moment.now)) {
-    return ignore(moment, application->name, map.ignored, change.text, *std::move(why));
+  if (names == map.assigned && change.direct == map.direct) return false;
+  if (auto why = obstacle(*application, map, names, change.direct, moment.now)) {
+    ignore(moment, application->name, map.ignored, change.text, *std::move(why));
+    return false;
   }
   map.changed = moment.now;
+  map.changed_set = set_;
+  map.given = {};
   map.ignored.clear();
-  assign(map, std::move(names));
-  publish(moment);
-  tell(moment, application->name, "assign", change.text, event::ServersInUse{names_in_use(map), map.newest.epoch}, {});
+  assign(map, std::move(names), change.direct);
+  return true;
 }
 
 std::optional<event::Reason> Servers::obstacle(const model::Application& application, const ApplicationMap& map,
-                                               const std::set<std::string>& names, Time now) const {
+                                               const std::set<std::string>& names, bool direct, Time now) const {
   if (std::string gone = gone_among(names); !gone.empty()) return event::ServerGone{gone.substr(0, longest_name)};
+  if (direct && !map.forwards) return event::because(event::circumstance::not_forwarded);
   if (map.by_hand) return event::because(event::circumstance::assigned_by_hand);
+  // Servers hold nothing of a forwarded application, so that a new map costs it nothing.
+  if (map.forwards && map.changed_set != set_) return std::nullopt;
   return too_soon(application, map, map.changed, now);
 }
 
@@ -133,7 +164,7 @@ std::optional<event::Reason> Servers::too_soon(const model::Application& applica
 std::vector<policy::AssignedServers> Servers::assignments() const {
   std::vector<policy::AssignedServers> all;
   for (const auto& [app, map] : maps_) {
-    if (map.assigned.empty()) continue;
+    if (map.assigned.empty() && !map.direct) continue;
     const model::Application* application = cluster_.find(app);
     all.push_back({app,
                    {map.assigned.begin(), map.assigned.end()},
@@ -206,6 +237,18 @@ std::string Servers::own_servers_of(const model::Application& application) const
   const auto found = maps_.find(application.id);
   if (found == maps_.end() || found->second.newest.text == list_.text) return {};
   return names_in_use(found->second);
+}
+
+std::int64_t Servers::given_to(const model::Application& application) const {
+  const auto found = maps_.find(application.id);
+  if (found == maps_.end() || (found->second.assigned.empty() && !found->second.direct)) return -1;
+  return static_cast<std::int64_t>(found->second.assigned.size());
+}
+
+double Servers::expected_of(const model::Application& application) const {
+  const auto found = maps_.find(application.id);
+  const double expected = found == maps_.end() ? event::not_known : found->second.given.bandwidth;
+  return std::isnan(expected) ? 0 : expected;
 }
 
 std::string Servers::assigned_to(const model::Application& application) const {

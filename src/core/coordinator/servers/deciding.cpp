@@ -33,26 +33,36 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
 }
 
 void Servers::decide(const Moment& moment) {
+  ask(moment);
+  // A server that the policy has set aside is one less to give out.
+  if (must_arbitrate()) ask(moment);
+}
+
+void Servers::ask(const Moment& moment) {
   const std::vector<policy::ServerStatus> servers = statuses(moment.now);
   const std::vector<policy::AssignedServers> assigned = assignments();
   const std::vector<policy::TunedApplication> tunings = tuned();
-  const policy::ServerDecision decision =
-      policy_->decide({cluster_, servers, assigned, tunings, moment.now}, moment.event);
-  std::vector<const ServerChange*> weights;
+  const bool set_changed = std::exchange(decided_set_, set_) != set_;
+  const policy::ServerDecision decision = policy_->decide(
+      {cluster_, servers, assigned, tunings, moment.now, settings_.arbitration, set_changed}, moment.event);
+  std::vector<const ServerChange*> weights, assignments;
   for (const ServerChange& wanted : decision.changes) {
     switch (wanted.action) {
-      case ServerChange::Action::assign: change_application(moment, wanted); break;
+      case ServerChange::Action::assign: assignments.push_back(&wanted); break;
       case ServerChange::Action::tune: tune(moment, wanted); break;
       case ServerChange::Action::weigh: weights.push_back(&wanted); break;
       default: change(moment, wanted);
     }
   }
+  assign(moment, assignments);
   weigh(moment, weights);
+  if (set_changed) publish(moment);  // a new application may have got no map yet
 }
 
 void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& policy) {
   if (policy_ == &policy) return;
   policy_ = &policy;
+  ++set_;
   ignored_.clear();
   weighed_.reset();
   for (ServerEntry& entry : entries_) {

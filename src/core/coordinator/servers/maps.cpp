@@ -20,13 +20,13 @@ std::vector<ServerMap::MappedServer> Servers::in_map() const {
 }
 
 // Servers that are not assigned are set aside for the application: its files do not use them, and its data sets have
-// the same homes as those of others. While none of the assigned ones is in use, it uses all.
+// the same homes as those of others. While none of the assigned ones is in use, it uses all, unless it is to use none.
 std::vector<ServerMap::MappedServer> Servers::map_of(const ApplicationMap& map,
                                                      std::vector<ServerMap::MappedServer> all) {
   const auto is_used = [&](const ServerMap::MappedServer& one) {
     return !one.set_aside && map.assigned.contains(one.name);
   };
-  if (std::ranges::none_of(all, is_used)) return all;
+  if (!map.direct && std::ranges::none_of(all, is_used)) return all;
   for (ServerMap::MappedServer& one : all) one.set_aside = !is_used(one);
   return all;
 }
@@ -49,9 +49,12 @@ void Servers::publish(const Moment& moment) {
   for (auto& [app, map] : maps_) {
     const bool reassigned = std::exchange(map.reassigned, false);
     if (!list_changes && !reassigned) continue;
-    std::string own = map.assigned.empty() ? list_.text : event::text_of(map_of(map, all));
-    if (own == map.newest.text && map.tuning == map.newest.tuning) continue;
-    map.newest = {next, std::move(own), map.tuning};
+    const bool is_own = map.direct || !map.assigned.empty();
+    std::string own = is_own ? event::text_of(map_of(map, all)) : list_.text;
+    MapText& newest = map.newest;
+    const bool is_new = newest.epoch == 0 && list_.epoch > 0;
+    if (!is_new && own == newest.text && map.tuning == newest.tuning && map.direct == newest.direct) continue;
+    newest = {next, std::move(own), map.tuning, map.direct};
     changes = true;
   }
   const bool write_through = are_maps_apart();
@@ -65,12 +68,24 @@ void Servers::publish(const Moment& moment) {
   }
   tell_of_moves(moment);
   hand_out(moment);
+  if (users_changed_) regroup();
+}
+
+// Applications without servers of their own use all, so they make no difference.
+void Servers::regroup() {
+  users_changed_ = false;
+  std::map<std::string_view, std::string> users;
+  for (const auto& [app, map] : maps_)
+    for (const std::string& name : map.assigned) users[name] += std::to_string(app.value) + " ";
+  for (const ServerEntry& entry : entries_)
+    if (entry.state == ServerState::up) detector_.regroup(entry.member, users[entry.said.server]);
 }
 
 bool Servers::are_maps_apart() const {
   return std::ranges::any_of(maps_, [&](const auto& entry) {
     const ApplicationMap& map = entry.second;
-    return !map.apart.empty() || map.newest.text != list_.text;
+    // Servers hold nothing of an application that forwards. It sees what they hold for others as direct accesses do.
+    return !map.forwards && (!map.apart.empty() || map.newest.text != list_.text);
   });
 }
 
@@ -93,14 +108,15 @@ void Servers::stored(const Moment& moment, const event::MapStored& said) {
 void Servers::hand_out(const Moment& moment) {
   const bool all_stored =
       std::ranges::all_of(entries_, [](const ServerEntry& entry) { return entry.storing == StoringState::clear; });
-  if (!all_stored || handed_epoch_ == epoch_) return;
-  handed_epoch_ = epoch_;
-  if (handed_list_.epoch != list_.epoch) {
+  if (handed_epoch_ == epoch_) return;
+  if (all_stored) handed_epoch_ = epoch_;
+  if (all_stored && handed_list_.epoch != list_.epoch) {
     handed_list_ = list_;
     handed_ = in_map();
   }
   for (auto& [app, map] : maps_) {
     if (map.handed.epoch == map.newest.epoch) continue;
+    if (!all_stored && !map.forwards) continue;
     map.handed = map.newest;
     map.is_own = map.handed.text != list_.text;
     const model::Application* application = cluster_.find(app);
@@ -110,17 +126,25 @@ void Servers::hand_out(const Moment& moment) {
 
 void Servers::hand(const Moment& moment, ApplicationMap& map, MemberId member) {
   if (map.handed.epoch == 0) return;
-  if (map.is_own) map.apart[member] = map.handed.epoch;
-  moment.commands.push_back({member, event::NewServerMap{map.handed.epoch, map.handed.text, false, map.handed.tuning}});
+  if (map.is_own && !map.forwards) map.apart[member] = map.handed.epoch;
+  moment.commands.push_back(
+      {member, event::NewServerMap{map.handed.epoch, map.handed.text, false, map.handed.tuning, map.handed.direct}});
 }
 
 void Servers::welcome(const Moment& moment, const model::Member& member) {
   const auto [entry, is_new] = maps_.try_emplace(member.application->id);
-  if (is_new) {
-    entry->second.newest = list_;
-    entry->second.handed = handed_list_;
+  ApplicationMap& map = entry->second;
+  if (is_new && member.application->forwards) {
+    map.forwards = true;
+    ++set_;
   }
-  hand(moment, entry->second, member.id);
+  if (is_new && map.forwards && policy_->arbitrates) {
+    map.reassigned = true;  // the policy gives it its first map, after this event
+  } else if (is_new) {
+    map.newest = list_;
+    map.handed = map.forwards ? list_ : handed_list_;
+  }
+  hand(moment, map, member.id);
 }
 
 // ---- what applications use -----------------------------------------------------------------------------------------
@@ -152,7 +176,12 @@ std::int64_t Servers::epoch_of(const model::Application& application) const {
 void Servers::forget(MemberId member) {
   adopted_.erase(member);
   for (auto& [app, map] : maps_) map.apart.erase(member);
-  std::erase_if(maps_, [&](const auto& entry) { return cluster_.find(entry.first) == nullptr; });
+  std::erase_if(maps_, [&](const auto& entry) {
+    const bool has_left = cluster_.find(entry.first) == nullptr;
+    if (has_left && entry.second.forwards) ++set_;
+    users_changed_ |= has_left && !entry.second.assigned.empty();
+    return has_left;
+  });
 }
 
 }  // namespace hocket::coordinator

@@ -91,6 +91,7 @@ void Servers::arrive(const Moment& moment, const event::Server& server) {
 void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
   const ServerState next = server_step(entry.state, input).next;
   if (next == entry.state) return;
+  if (next == ServerState::up || entry.state == ServerState::up) ++set_;
   if (entry.state == ServerState::up) detector_.leave(entry.member);
   if (next == ServerState::hung) entry.drained = entry.state == ServerState::drained;
   if (next != ServerState::hung) entry.in_map = next == ServerState::up;
@@ -100,6 +101,7 @@ void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
   if (next == ServerState::drained) entry.told = {};  // so that it is asked anew
   entry.moves_data_sets = next == ServerState::drained && entry.said.exchange_bytes > 0;
   if (next == ServerState::up) detector_.enter(entry.member);
+  users_changed_ |= next == ServerState::up;
 }
 
 void Servers::load(const Moment& moment, const event::ServerLoad& load) {

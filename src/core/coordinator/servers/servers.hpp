@@ -27,8 +27,10 @@
 // begins a new epoch for all.
 //
 // A policy changes a server or an application at most every `between_changes`, so that a policy which changes its mind
-// at every event does not keep applications from working. What a server was drained for by hand stays. A DECISION says
-// what was done, and once what was not, and why.
+// at every event does not keep applications from working. An application that forwards may also be changed once after
+// each change of the set of such applications, or of the servers that are up: it adopts a map at once, because servers
+// hold none of its data. What a server was drained for by hand stays. A DECISION says what was done, and once what was
+// not, and why.
 //
 // A drained server may keep data sets. It then stays in the map as set aside, so that applications find them there,
 // until it has said that it keeps none any more (moving.cpp).
@@ -98,6 +100,8 @@ class Servers {
   void set_policy(const Moment& moment, const policy::ServerPolicy& policy);
   // Asks the policy, and does what it wants. Called after an event that changed what it may see.
   void decide(const Moment& moment);
+  // True if the policy gives out servers to applications, and the set of either has changed since it decided.
+  bool must_arbitrate() const { return policy_->arbitrates && set_ != decided_set_; }
   // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
   void adopted(const Moment& moment, const model::Member& member, const event::MapAdopted& said);
   // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
@@ -121,6 +125,10 @@ class Servers {
   std::string own_servers_of(const model::Application& application) const;
   // Returns the servers that are assigned to an application, "s1, s2", in use or not; "": none.
   std::string assigned_to(const model::Application& application) const;
+  // Returns how many servers are assigned to an application; 0: none, -1: it uses all.
+  std::int64_t given_to(const model::Application& application) const;
+  // Returns the bandwidth in bytes/s that the policy expects of an application; 0: not known.
+  double expected_of(const model::Application& application) const;
   // Returns the servers as rows of a listing, in order of arrival.
   std::vector<event::IoServer> describe(Time now) const;
 
@@ -165,16 +173,21 @@ class Servers {
     std::int64_t epoch = 0;  // 0: there is none
     std::string text;        // one line for each server
     event::Tuning tuning{};
+    bool direct = false;  // the application accesses its files directly
   };
   // What one application uses.
   struct ApplicationMap {
-    std::set<std::string> assigned;  // names; empty: it uses all servers
-    bool by_hand = false;            // a tool assigned them
-    event::Tuning tuning;            // as a policy has set it
-    bool reassigned = false;         // or tuned, since `newest` was made
-    std::optional<Time> changed;     // by a policy, the last time
-    std::optional<Time> tuned;       // the same
-    std::set<std::string> ignored;   // kinds of obstacles that were published since then
+    bool forwards = false;
+    std::set<std::string> assigned;  // names; empty: it uses all servers, or none if it is `direct`
+    bool direct = false;
+    event::ServersGiven given;      // the facts behind the policy's assignment
+    std::int64_t changed_set = 0;   // `set_` when a policy changed it last
+    bool by_hand = false;           // a tool assigned them
+    event::Tuning tuning;           // as a policy has set it
+    bool reassigned = false;        // or tuned, since `newest` was made
+    std::optional<Time> changed;    // by a policy, the last time
+    std::optional<Time> tuned;      // the same
+    std::set<std::string> ignored;  // kinds of obstacles that were published since then
     MapText newest;
     MapText handed;       // the one that its members have
     bool is_own = false;  // `handed` differs from that of others
@@ -202,22 +215,26 @@ class Servers {
   void apply(ServerEntry& entry, ServerInput input, Time now);
   // Returns the input for a server that was found slow.
   ServerInput slow_input() const { return up() > 1 ? ServerInput::slow : ServerInput::slow_alone; }
+  void ask(const Moment& moment);
   std::vector<policy::AssignedServers> assignments() const;
   std::vector<policy::TunedApplication> tuned() const;
   // Carry out one change that the policy wants, or say why not.
   void change(const Moment& moment, const policy::ServerChange& change);
-  void change_application(const Moment& moment, const policy::ServerChange& change);
+  // Carries out the assignments of one decision together, so that one epoch has them all.
+  void assign(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
+  // Returns true if the application has other servers now.
+  bool reassign(const Moment& moment, const policy::ServerChange& change);
   void tune(const Moment& moment, const policy::ServerChange& change);
   // Carries out the new weights of one decision together, because each new map costs applications an adoption.
   void weigh(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
   void assign_by_hand(const Moment& moment, const event::SetServer& set);
-  static void assign(ApplicationMap& map, std::set<std::string> names);
+  void assign(ApplicationMap& map, std::set<std::string> names, bool direct = false);
   std::set<std::string> least_assigned(std::size_t count, AppId app) const;
   // Returns the first of these names that no running server has; "" if all run.
   std::string gone_among(const std::set<std::string>& names) const;
   // Return why a server, or the servers of an application, are not changed so; nothing if they can be.
   std::optional<event::Reason> obstacle(const model::Application& application, const ApplicationMap& map,
-                                        const std::set<std::string>& names, Time now) const;
+                                        const std::set<std::string>& names, bool direct, Time now) const;
   std::optional<event::Reason> obstacle(const ServerEntry* entry, const policy::ServerChange& change, Time now) const;
   std::optional<event::Reason> obstacle_to_weight(const ServerEntry* entry, const policy::ServerChange& change,
                                                   Time now) const;
@@ -260,6 +277,8 @@ class Servers {
   std::vector<event::ServerMap::MappedServer> in_map() const;
   static std::vector<event::ServerMap::MappedServer> map_of(const ApplicationMap& map,
                                                             std::vector<event::ServerMap::MappedServer> all);
+  // Tells the detector which servers the same applications use.
+  void regroup();
   // True if an application has, or may still use, a map of its own.
   bool are_maps_apart() const;
   // Forgets the member, and the application that has ended with it.
@@ -279,13 +298,18 @@ class Servers {
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
   std::map<AppId, ApplicationMap> maps_;  // of all applications
-  std::int64_t epoch_ = 0;                // the newest of any map
-  std::int64_t told_epoch_ = 0;           // the newest that servers were told
-  std::int64_t moves_ = 0;                // counts MOVE_DATA_SETS
-  std::int64_t handed_epoch_ = 0;         // `epoch_` when maps were handed out last
-  bool write_through_ = false;            // as servers were told
-  MapText list_;                          // of all servers
-  MapText handed_list_;                   // the same, as applications have it
+  // Counts changes of the servers that are up, of the applications that forward and whose servers nobody has assigned
+  // by hand, and of the policy. `decided_set_` is that of the policy's last decision.
+  std::int64_t set_ = 0;
+  std::int64_t decided_set_ = 0;
+  bool users_changed_ = false;     // the applications that use some server, since the detector was told of them
+  std::int64_t epoch_ = 0;         // the newest of any map
+  std::int64_t told_epoch_ = 0;    // the newest that servers were told
+  std::int64_t moves_ = 0;         // counts MOVE_DATA_SETS
+  std::int64_t handed_epoch_ = 0;  // `epoch_` when maps were handed out last
+  bool write_through_ = false;     // as servers were told
+  MapText list_;                   // of all servers
+  MapText handed_list_;            // the same, as applications have it
   std::vector<event::ServerMap::MappedServer> handed_;
   std::unordered_map<MemberId, std::int64_t> adopted_;  // oldest epochs in use, of the members that use I/O servers
 };
