@@ -201,6 +201,18 @@ def summary_table(series: Sequence[Series]) -> str:
     return columns(heading, lines, right=range(1, len(heading)))
 
 
+def forwarded_lines(series: Sequence[Series]) -> list[str]:
+    """Return a line for each policy, if applications forward their I/O: their bandwidths, added up (Equation 2)."""
+    sums = [median(run.get("forwarded_bandwidth", 0.0) for run in one.runs) for one in series]
+    if not any(sums):
+        return []
+    lines = ["", "bandwidth of all forwarded applications, each bytes over run time (GekkoFWD, Equation 2)"]
+    for one, value in zip(series, sums, strict=True):
+        beside = f", {value / sums[0]:.2f} times that of {series[0].policy}" if one is not series[0] and sums[0] else ""
+        lines.append(f"  {one.policy}: {value / 1e6:.1f} MB/s{beside}")
+    return lines
+
+
 def _number(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 1e5 else f"{value:.4g}"
 

@@ -13,7 +13,7 @@ from typing import Any
 from hocket.comparison import Run, text_table
 from hocket.errors import HocketError, UsageError
 from hocket.sim import swf
-from hocket.sim.figures import Series, rows, summary, summary_table
+from hocket.sim.figures import Series, forwarded_lines, rows, summary, summary_table
 from hocket.sim.runs import Wanted, simulate
 from hocket.sim.scenario import Draw, scenario_of
 from hocket.verbs import help_text, print_json, tell
@@ -141,7 +141,7 @@ def text_of(series: Sequence[Series], took_s: float) -> str:
     ]
     if applications > SHOWN:
         lines.append(f"the {SHOWN} applications with most I/O; --json has all {applications}")
-    return "\n".join([*lines, "", summary_table(series)])
+    return "\n".join([*lines, "", summary_table(series), *forwarded_lines(series)])
 
 
 def as_json(series: Sequence[Series]) -> dict[str, Any]:

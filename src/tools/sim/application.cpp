@@ -70,6 +70,11 @@ double SimulatedApplication::alone_s(double bytes, std::int64_t processes, const
     const double of_an_operation = phase.bytes / static_cast<double>(phase.operations);
     rate = std::min(rate, rate_of_servers(target, of_an_operation, writers_of(processes), spec_.request_bytes));
   }
+  // Alone, an application that forwards has its best number of servers.
+  if (!phase.cached && !spec_.bandwidths.empty()) {
+    const auto best = std::ranges::max(spec_.bandwidths, {}, &allocation::Choice::bandwidth);
+    rate = std::min(rate, static_cast<double>(best.bandwidth));
+  }
   const double fraction = target.fraction(phase.parts.size());
   const double disks = target.bandwidth * fraction;
   if (phase.cached || target.cache.bytes <= 0 || rate <= disks) return bytes / rate;

@@ -198,12 +198,18 @@ Result<SimulationReport> best_schedule(const Scenario& scenario) {
     return Error{fmt::format(
         "the best schedule is not searched where targets have parts, as in '{}': leave out 'parts'", scenario.name)};
   }
-  const auto has_servers = [](const ApplicationSpec& application) { return application.request_bytes > 0; };
+  const auto has_servers = [](const ApplicationSpec& application) {
+    return application.request_bytes > 0 || !application.bandwidths.empty();
+  };
   if (std::ranges::any_of(scenario.applications, has_servers)) {
     return Error{
         fmt::format("the best schedule is not searched through I/O servers, as in '{}': leave out "
-                    "'request_bytes'",
+                    "'request_bytes' and 'bandwidth_mb_s'",
                     scenario.name)};
+  }
+  if (scenario.fifo) {
+    return Error{fmt::format("the best schedule is not searched of a strict queue, as in '{}': leave out 'fifo'",
+                             scenario.name)};
   }
   return ScheduleSearch{scenario}.report();
 }

@@ -8,6 +8,8 @@ namespace {
 
 // The keys are the output format of hocket-sim, which tools read.
 nlohmann::ordered_json json_of(const ApplicationResult& a) {
+  nlohmann::ordered_json served = nlohmann::ordered_json::array();
+  for (const auto& [servers, s] : a.served_s) served.push_back({servers, s});
   return {{"application", a.name},
           {"processes_first", a.processes_first},
           {"processes_last", a.processes_last},
@@ -29,7 +31,10 @@ nlohmann::ordered_json json_of(const ApplicationResult& a) {
           {"bytes_written", std::llround(a.bytes_written)},
           {"operations", a.operations},
           {"bytes_read", std::llround(a.bytes_read)},
-          {"cores_wait_s", a.cores_wait_s}};
+          {"cores_wait_s", a.cores_wait_s},
+          {"forwards", a.forwards},
+          {"bandwidth_bytes_per_s", a.bandwidth()},
+          {"served_s", served}};
 }
 
 nlohmann::ordered_json json_of(const TargetResult& t) {
@@ -55,6 +60,7 @@ std::string to_json(const SimulationReport& report) {
                                        {"applications", list_of(report.applications)},
                                        {"targets", list_of(report.targets)},
                                        {"flops", report.flops},
+                                       {"forwarded_bandwidth", report.forwarded_bandwidth},
                                        {"slow_servers", report.slow_servers},
                                        {"decisions", report.decisions},
                                        {"events", report.events},

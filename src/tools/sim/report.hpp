@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,12 @@ struct ApplicationResult {
   double bytes_read = 0;
   double bytes_written = 0;
 
+  bool forwards = false;                      // the data of its files go through I/O servers
+  std::map<std::int64_t, double> served_s{};  // seconds with each number of I/O servers
+
   double total_s() const { return end_s - start_s; }
+  // Returns bytes per second over the whole run (GekkoFWD, section 5.1: bandwidth over the makespan).
+  double bandwidth() const { return total_s() > 0 ? (bytes_read + bytes_written) / total_s() : 0; }
 };
 
 // The use of one storage target.
@@ -53,8 +59,9 @@ struct SimulationReport {
   double simulated_s = 0;
   std::vector<ApplicationResult> applications;
   std::vector<TargetResult> targets;
-  double flops = 0;               // sum over the applications of flop divided by total time
-  std::int64_t slow_servers = 0;  // how often an I/O server was found slow (SLOW_IO_SERVER)
+  double flops = 0;                // sum over the applications of flop divided by total time
+  double forwarded_bandwidth = 0;  // sum over the applications that forward, in bytes/s (GekkoFWD, Equation 2)
+  std::int64_t slow_servers = 0;   // how often an I/O server was found slow (SLOW_IO_SERVER)
   // DECISION events of the coordinator, and events that the simulator processed.
   std::int64_t decisions = 0;
   std::int64_t events = 0;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "allocation/allocation.hpp"
 #include "model/speedup_curve.hpp"
 #include "sim/shared_bandwidth.hpp"
 
@@ -143,7 +144,12 @@ struct ApplicationSpec {
   double io_jitter = 0;     // relative standard deviation of the bytes of each phase
   // Reported to the coordinator as the floating-point operations of one iteration; 0: unknown.
   double flop_per_iteration = 0;
-  double data_bytes = 0;  // bytes to redistribute in a reconfiguration
+  double data_bytes = 0;   // bytes to redistribute in a reconfiguration
+  std::int64_t nodes = 1;  // compute nodes that it occupies
+  // Bandwidth by number of I/O servers, rising, if the data of its files go through them (`hocket forward`); else
+  // empty.
+  std::vector<allocation::Choice> bandwidths{};
+  bool measured = true;  // the coordinator knows these bandwidths
   ProfileAccuracy profile = ProfileAccuracy::exact;
   Troubles troubles;
 };
@@ -154,6 +160,8 @@ struct Scenario {
   std::uint64_t seed = 1;
   double until_s = 0;       // end of the simulation; 0: when all applications have ended
   double max_wait_s = 600;  // HOCKET_MAX_WAIT_S of all applications
+  // Applications start in the order in which they come, each as soon as enough nodes are free.
+  bool fifo = false;
   std::int64_t nodes = 1;
   std::int64_t cores_per_node = 1;
   std::vector<TargetSpec> targets;

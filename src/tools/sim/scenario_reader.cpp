@@ -45,13 +45,15 @@ class ScenarioReader {
     if (seed_) scenario.seed = *seed_;
     scenario.until_s = fields.number("until_s", seconds, 0);
     scenario.max_wait_s = fields.number("max_wait_s", seconds, 600);  // HOCKET_MAX_WAIT_S of all applications
+    scenario.fifo = fields.truth("fifo", false);
     // The tables are found by name and read in this order, because applications need the platform and the targets.
     if (const auto* table = table_of(fields, file, "platform")) read_platform(*table);
     for (const toml::table* table : tables_of(fields, file, "targets", true)) read_target(*table);
     read_io_servers(fields, file);
     if (const auto* table = table_of(fields, file, "reconfiguration")) read_reconfiguration(*table);
     for (const toml::table* table : tables_of(fields, file, "applications", true)) read_applications(*table);
-    if (const auto* table = table_of(fields, file, "coordinator")) read_coordinator(*table);
+    for (const char* name : {"coordinator", "arbitration"})
+      if (const auto* table = table_of(fields, file, name)) read_settings(name, *table);
     fields.end();
     if (problem_.error()) return *problem_.error();
     give_cores();
@@ -169,6 +171,7 @@ class ScenarioReader {
       read_application(fields, spec);
       read_phases(fields, table, spec);
       if (!problem_.error()) check_requests(fields, spec, plan_.scenario.targets);
+      read_forwarding(fields, table, plan_.scenario, spec);
       fields.end();
       plan_.scenario.applications.push_back(std::move(spec));
     }
@@ -358,9 +361,9 @@ class ScenarioReader {
   }
 
   // Passes the keys to the daemon's settings, which check them as hocketd does for hocket.toml.
-  void read_coordinator(const toml::table& table) {
+  void read_settings(const std::string& of, const toml::table& table) {
     for (const auto& [key, node] : table) {
-      const std::string name = "coordinator." + std::string{key.str()};
+      const std::string name = of + "." + std::string{key.str()};
       const std::string place = problem_.place(key.source());
       Status done = success();
       if (const auto text = node.value_exact<std::string>()) {

@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <cmath>
+#include <map>
 
+#include "allocation/choices.hpp"
 #include "base/nearest.hpp"
 #include "coordinator/servers/servers.hpp"
 #include "event/server_map.hpp"
@@ -111,6 +115,40 @@ void check_requests(TableFields& fields, const ApplicationSpec& application, con
   if (std::ranges::any_of(used, is_queued)) {
     fields.wrong("request_bytes", "its target is shared 'queued', where servers could not limit a writer");
   }
+}
+
+void read_forwarding(TableFields& fields, const toml::table& table, const Scenario& scenario, ApplicationSpec& spec) {
+  spec.nodes = fields.whole("nodes", {1, static_cast<double>(scenario.nodes)}, 1);
+  spec.measured = fields.truth("measured", true);
+  fields.may_have("bandwidth_mb_s");
+  if (!fields.has("bandwidth_mb_s")) return;
+  const toml::table* const curve = table["bandwidth_mb_s"].as_table();
+  std::map<int, std::int64_t> choices;
+  for (const auto& [key, node] : curve != nullptr ? *curve : toml::table{}) {
+    const std::string_view number = key.str();
+    int servers = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), servers);
+    const auto mb_s = node.value<double>();
+    const bool is_number = error == std::errc{} && end == number.data() + number.size() && servers >= 0 &&
+                           servers <= allocation::most_servers_of_choice;
+    if (!is_number || !mb_s || !(*mb_s >= 1e-6 && *mb_s <= 1e9))
+      return fields.wrong("bandwidth_mb_s",
+                          fmt::format("'{}' is no number of I/O servers with MB/s from 1e-6 to 1e9", number));
+    choices[servers] = std::llround(*mb_s * 1e6);
+  }
+  if (choices.empty() || choices.size() > allocation::most_choices)
+    return fields.wrong("bandwidth_mb_s", "give 1 to 256 bandwidths by number of I/O servers: { 0 = 195.7, 1 = 77.6 }");
+  for (const auto& [servers, bandwidth] : choices) spec.bandwidths.push_back({servers, bandwidth});
+  if (spec.malleable || spec.request_bytes > 0 || spec.wait_for_cores_s > 0)
+    fields.wrong("bandwidth_mb_s",
+                 "such an application forwards its I/O: leave out malleable, request_bytes and wait_for_cores_s");
+  std::vector<std::size_t> used{spec.target_index};
+  for (const PhaseSpec& phase : spec.phases) used.push_back(phase.target_index);
+  const auto is_queued = [&](std::size_t target) {
+    return scenario.targets[target].sharing == BandwidthSharing::queued;
+  };
+  if (!scenario.targets.empty() && std::ranges::any_of(used, is_queued))
+    fields.wrong("bandwidth_mb_s", "its target is shared 'queued', where servers could not limit a writer");
 }
 
 }  // namespace hocket::sim

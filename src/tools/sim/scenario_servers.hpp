@@ -23,4 +23,8 @@ void read_load(Problem& problem, const toml::table& table, std::vector<TargetSpe
 // a way in which writers have no rate of their own.
 void check_requests(TableFields& fields, const ApplicationSpec& application, const std::vector<TargetSpec>& targets);
 
+// Reads what an application has if it forwards its I/O: the nodes that it occupies, and its bandwidth by number of I/O
+// servers.
+void read_forwarding(TableFields& fields, const toml::table& table, const Scenario& scenario, ApplicationSpec& spec);
+
 }  // namespace hocket::sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "allocation/choices.hpp"
 #include "event/part_names.hpp"
 
 namespace hocket::sim {
@@ -33,7 +34,9 @@ Simulation::Simulation(const Scenario& scenario, std::unique_ptr<Controller> con
     : scenario_(scenario),
       controller_(std::move(controller)),
       members_(scenario.applications.size()),
-      servers_(scenario, start) {
+      servers_(scenario, start),
+      forwarded_(scenario),
+      free_nodes_(scenario.nodes) {
   daemon_.node = "node1";
   for (const TargetSpec& target : scenario.targets) {
     targets_.emplace_back(target.bandwidth, target.interference, target.sharing, target.cache,
@@ -116,12 +119,34 @@ void Simulation::application_event(QueueNumber i) {
 void Simulation::arrive(QueueNumber i) {
   SimulatedApplication& application = applications_[i];
   const ApplicationSpec& spec = application.spec();
-  if (!controller_ || spec.wait_for_cores_s <= 0) return begin(i);
+  if (!scenario_.fifo && (!controller_ || spec.wait_for_cores_s <= 0)) return begin(i);
   application.state = ApplicationState::asking;
   members_[i].since = now_;
+  if (scenario_.fifo) {
+    queue_.erase(i);
+    waiting_for_nodes_.push_back(i);
+    return start_queued();
+  }
   const Duration longest = from_s(spec.wait_for_cores_s);
   queue_.set(i, now_ + longest + longest_answer);
   send(members_[i].self, event::AskCores{job_of(i), spec.name, spec.processes, longest});
+}
+
+void Simulation::start_queued() {
+  while (!waiting_for_nodes_.empty()) {
+    const QueueNumber first = waiting_for_nodes_.front();
+    const std::int64_t nodes = applications_[first].spec().nodes;
+    if (nodes > free_nodes_) return;
+    waiting_for_nodes_.pop_front();
+    free_nodes_ -= nodes;
+    begin(first);
+  }
+}
+
+void Simulation::give_nodes_back(QueueNumber i) {
+  if (!scenario_.fifo) return;
+  free_nodes_ += applications_[i].spec().nodes;
+  start_queued();
 }
 
 void Simulation::begin(QueueNumber i) {
@@ -131,6 +156,12 @@ void Simulation::begin(QueueNumber i) {
   application.state = ApplicationState::stopped;
   if (controller_) {
     event::Hello hello{job_of(i), spec.name, spec.program, "mpich", {}, 0, spec.processes};
+    if (forwarded_.forwards(i)) {
+      hello.mpi.clear();
+      hello.forwards = true;
+      hello.compute_nodes = spec.nodes;
+      if (spec.measured) hello.curve = allocation::text_of(spec.bandwidths);
+    }
     send(members_[i].self, std::move(hello));
     if (!spec.policy.empty()) send(daemon_, event::SetPolicy{spec.policy, {}, members_[i].self.application});
     // The daemon sends the profile points, as it does from its store in a real run.
@@ -162,7 +193,11 @@ void Simulation::end(QueueNumber i) {
   application.state = ApplicationState::ended;
   application.result.end_s = seconds(now_);
   queue_.erase(i);
-  if (!controller_) return end_with_applications();
+  count_served(i);
+  if (!controller_) {
+    give_nodes_back(i);
+    return end_with_applications();
+  }
   // A real application closes its open phase before BYE.
   if (members_[i].phase_open) tell_phase(i);
   const auto processes = static_cast<double>(application.processes());
@@ -174,6 +209,7 @@ void Simulation::end(QueueNumber i) {
   bye.bytes_read = static_cast<std::int64_t>(result.bytes_read);
   bye.bytes_written = static_cast<std::int64_t>(result.bytes_written);
   send(members_[i].self, bye);
+  give_nodes_back(i);
   end_with_applications();
 }
 
@@ -183,7 +219,9 @@ void Simulation::die(QueueNumber i) {
   applications_[i].result.end_s = seconds(now_);
   queue_.erase(i);
   queue_.erase(number_of_monitor(i));
+  count_served(i);
   if (controller_) send(members_[i].self, event::Lost{"its process died, as the scenario says"});
+  give_nodes_back(i);
   end_with_applications();
 }
 
@@ -271,7 +309,7 @@ void Simulation::start_operation(QueueNumber i) {
   member.rest = application.operation_bytes();
   member.share = 1;
   member.target = static_cast<QueueNumber>(phase.cached ? targets_.size() - 1 : phase.target_index);
-  if (!controller_) return transfer(i);
+  if (!tells_operations(i)) return transfer(i);
   open_phase(i);
   wait(i);
   ++member.request.value;
@@ -484,12 +522,12 @@ void Simulation::end_operation(QueueNumber i) {
   const Duration io = member.io_before + (now_ - member.io_start);
   queue_.erase(i);
   end_at_servers(i);
-  if (controller_) add_to_phase(i, io);
+  if (tells_operations(i)) add_to_phase(i, io);
   const double bytes = application.operation_bytes();
   application.operation_done(io);
   // The coordinator may answer these reports at once, so the state must be that of the next operation already.
   application.state = application.is_phase_due() ? ApplicationState::between : ApplicationState::stopped;
-  if (controller_) tell_operation(i, {io, share_of_a_process(bytes, application.processes()), last});
+  if (tells_operations(i)) tell_operation(i, {io, share_of_a_process(bytes, application.processes()), last});
   if (application.is_phase_due()) return approach_operation(i);
   control_point(i);
 }
@@ -573,7 +611,11 @@ void Simulation::obey(const coordinator::Command& command) {
     // Later, because this may be inside the answer to another application's event.
     if (application.state == ApplicationState::asking && !cores->wait) queue_.set(i, now_);
   } else if (const auto* map = std::get_if<event::NewServerMap>(&command.body)) {
-    servers_.receive(i, *map);
+    if (forwarded_.forwards(i)) {
+      use_map(i, *map);
+    } else {
+      servers_.receive(i, *map);
+    }
   } else if (const auto* welcome = std::get_if<event::Welcome>(&command.body)) {
     member.app = welcome->app;
     member.self.application = welcome->application;
@@ -598,6 +640,7 @@ void Simulation::cut_off() {
   for (QueueNumber i = 0; i < applications_.size(); ++i) {
     SimulatedApplication& application = applications_[i];
     ApplicationResult& result = application.result;
+    if (application.state != ApplicationState::ended) count_served(i);
     result.start_s = application.spec().start_s + result.cores_wait_s;
     switch (application.state) {
       case ApplicationState::ended: continue;
@@ -625,6 +668,8 @@ SimulationReport Simulation::report() const {
   for (const SimulatedApplication& application : applications_) {
     ApplicationResult result = application.result;
     result.alone_s += result.io_alone_s;
+    result.forwards = !application.spec().bandwidths.empty();
+    if (result.forwards) report.forwarded_bandwidth += result.bandwidth();
     if (result.total_s() > 0) report.flops += result.flop / result.total_s();
     report.applications.push_back(std::move(result));
   }

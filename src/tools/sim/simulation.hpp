@@ -13,12 +13,14 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "sim/application.hpp"
 #include "sim/controller.hpp"
+#include "sim/forwarded_io.hpp"
 #include "sim/indexed_heap.hpp"
 #include "sim/report.hpp"
 #include "sim/scenario.hpp"
@@ -61,6 +63,7 @@ class Simulation {
     bool pauses_now = false;    // true if it stops at once instead
     bool unstopped = false;     // true if it was asked to pause, and its operations have no place to stop
     Time since{};               // start of the present wait, pause or gap
+    Time served_since{};        // since it has its present number of servers; 0: it has no map
     Time io_start{};            // start of the present transfer
     Duration io_before{};       // I/O time of the operation before the present transfer
     Duration gap{};             // length of the present computing between two operations
@@ -84,6 +87,11 @@ class Simulation {
   void target_event(QueueNumber target);
   void arrive(QueueNumber i);
   void begin(QueueNumber i);
+  // Start the applications of a strict queue for which there are nodes, and take the nodes of an ended one back.
+  void start_queued();
+  void give_nodes_back(QueueNumber i);
+  // True if the coordinator hears of its operations. Those of an application that forwards ask for no turn.
+  bool tells_operations(QueueNumber i) const { return controller_ != nullptr && !forwarded_.forwards(i); }
   // Continues after an operation or a control point: with the end, the next phase, or computing.
   void go_on(QueueNumber i);
   void schedule(QueueNumber i);
@@ -122,6 +130,9 @@ class Simulation {
   void count_at_servers(QueueNumber i);
   // Gives transfers through servers the rates that their servers have now.
   void set_server_rates();
+  // Lets an application that forwards use a new map at once.
+  void use_map(QueueNumber i, const event::NewServerMap& map);
+  void count_served(QueueNumber i);
   void servers_event();
   void report_servers();
   void set_servers_event();
@@ -159,6 +170,9 @@ class Simulation {
   std::vector<double> bytes_;                    // bytes transferred, by target
   std::vector<StripedBandwidth::TransferNumber> ended_;
   SimulatedServers servers_;
+  ForwardedIo forwarded_;
+  std::deque<QueueNumber> waiting_for_nodes_;  // in the order in which they came
+  std::int64_t free_nodes_ = 0;
   std::vector<Controller::MemberIdentity> server_members_;  // same order as the servers
   // MAP_ADOPTED that are still to be sent: applications adopt maps while they obey.
   struct Adoption {

@@ -23,6 +23,10 @@ void Simulation::join_servers() {
 void Simulation::begin_at_servers(QueueNumber i, bool at_control_point) {
   const SimulatedApplication& application = applications_[i];
   const PhaseSpec& phase = application.phase();
+  if (forwarded_.forwards(i)) {
+    forwarded_.set_under_way(i, true);
+    return set_server_rates();
+  }
   if (servers_.size() == 0 || phase.cached || application.spec().request_bytes <= 0) return;
   SimulatedMember& member = members_[i];
   if (at_control_point) {
@@ -36,6 +40,10 @@ void Simulation::begin_at_servers(QueueNumber i, bool at_control_point) {
 }
 
 void Simulation::end_at_servers(QueueNumber i) {
+  if (forwarded_.forwards(i)) {
+    forwarded_.set_under_way(i, false);
+    return set_server_rates();
+  }
   if (!servers_.uses(i)) return;
   count_at_servers(i);
   servers_.end(i);
@@ -52,6 +60,7 @@ void Simulation::count_at_servers(QueueNumber i) {
 
 double Simulation::most_rate(QueueNumber i) const {
   const double most = applications_[i].bandwidth();
+  if (forwarded_.forwards(i)) return std::min(most, forwarded_.rate(i));
   return servers_.uses(i) ? std::min(most, servers_.rate(i)) : most;
 }
 
@@ -59,11 +68,27 @@ double Simulation::most_rate(QueueNumber i) const {
 void Simulation::set_server_rates() {
   for (QueueNumber i = 0; i < members_.size(); ++i) {
     SimulatedMember& member = members_[i];
-    if (!servers_.uses(i) || member.transfer == no_transfer || most_rate(i) == member.most) continue;
+    const bool has_limit = servers_.uses(i) || forwarded_.forwards(i);
+    if (!has_limit || member.transfer == no_transfer || most_rate(i) == member.most) continue;
     const double left = targets_[member.target].stop(now_, member.transfer);
     bytes_[member.target] -= left;
     start_transfer(i, left);
   }
+}
+
+// The report of the adoption is sent later, because this is inside the answer to an event.
+void Simulation::use_map(QueueNumber i, const event::NewServerMap& map) {
+  count_served(i);
+  forwarded_.receive(i, map);
+  members_[i].served_since = now_;
+  adoptions_.push_back({i, map.epoch});
+  set_server_rates();
+  set_servers_event();
+}
+
+void Simulation::count_served(QueueNumber i) {
+  const Time since = std::exchange(members_[i].served_since, Time{});
+  if (since != Time{}) applications_[i].result.served_s[forwarded_.given(i)] += to_s(now_ - since);
 }
 
 void Simulation::servers_event() {
