@@ -49,7 +49,7 @@ def test_the_papers_189_patterns():
     asked = read_patterns(REPO / "scenarios" / "patterns" / "forge-189.toml")
     assert len(asked.patterns) == 189
     assert {one.processes for one in asked.patterns} == {n * p for n in (8, 16, 32) for p in (12, 24, 48)}
-    assert all(one.direct and one.seconds == 1 for one in asked.patterns)
+    assert all(phase.direct and phase.seconds == 1 for one in asked.patterns for phase in one.phases)
     shrunk = read_patterns(REPO / "scenarios" / "patterns" / "forge-189.toml", 48).patterns
     assert {one.processes for one in shrunk} == {8, 16, 32}
 
@@ -69,10 +69,17 @@ def test_the_papers_189_patterns():
         (("nodes = 2", "nodes = 2\nseconds = -1"), "pattern 1: seconds = -1 must be from 0 to 86400"),
         (("[0, 1, 2]", "[0, 65]"), "servers = [0, 65] must be a list of numbers from 0 to 64"),
         (("[0, 1, 2]", "[]"), "servers = [] must be a list"),
-        (("repetitions = 2", "repetitions = 0"), "repetitions = 0 must be from 1 to 1000"),
+        (("repetitions = 2", "repetitions = 0"), "repetitions = 0 must be a whole number from 1 to 1000"),
         (("[[pattern]]", "[pattern]"), "there is no [[pattern]]"),
         (("nodes = 2", "nodes = 4096"), "pattern 1: 4096 nodes of 2 processes are more than 4096; use --shrink"),
         (("servers", "servers = ["), ".toml: "),
+        (
+            ("nodes = 2", "nodes = 2\nactive_processes = 5"),
+            "pattern 1: active_processes = 5 must be a whole number from 1",
+        ),
+        (("nodes = 2", "nodes = 2\nrounds = 0"), "pattern 1: rounds = 0 must be a whole number from 1"),
+        (("nodes = 2", "nodes = 2\npause_s = -1"), "pattern 1: pause_s = -1 must be from 0 to 86400"),
+        (("nodes = 2", "nodes = 2\nnew_file = true"), "pattern 1: new_file = True must be false, because"),
     ],
 )
 def test_a_wrong_file_is_refused_with_its_key_and_value(tmp_path: Path, change: tuple[str, str], said: str):
@@ -140,6 +147,38 @@ def test_patterns_are_measured_through_servers(prefix: Path, tmp_path: Path):
     again = explore(*words, prefix=prefix)
     assert again.stdout == done.stdout
     assert (tmp_path / "out" / "runs.jsonl").read_text().splitlines() == lines
+
+
+PHASES = [  # words of a phase, bytes moved, least seconds, files left
+    (["layout=own,request=1000,total=10000,rounds=3"], 4 * 3 * 3000, 0),
+    (["layout=strided,request=1000,total=4000,active=2,rounds=2,pause=0.2"], 2 * 4000, 0.4),
+    (["layout=contiguous,request=1000,total=4000,request_pause=0.1,rounds=3"], 3 * 4000, 0.3),
+    (["layout=contiguous,request=1000,total=8000", "layout=strided,request=500,total=8000,operation=read"], 16000, 0),
+    (["layout=own,request=1000,total=4000,new_file=1,rounds=5"], 5 * 4000, 0),
+    (["layout=own,request=100,total=100000000,seconds=0.3,request_pause=0.01"], None, 0.3),
+    (["layout=own,request=1000,total=4000", "layout=own,request=1000,total=8000,operation=read"], 12000, 0),
+]
+
+
+@pytest.mark.parametrize(("phases", "moved", "least_s"), PHASES)
+def test_phases_move_their_bytes_and_pause(prefix: Path, tmp_path: Path, phases: list, moved: int | None, least_s):
+    program = prefix / "libexec" / "hocket" / "hocket-replay"
+    done = subprocess.run([program, "4", tmp_path, *phases], capture_output=True, text=True, timeout=60, check=True)
+    told = json.loads(done.stdout)
+    assert told["seconds"] >= least_s and (told["bytes"] == moved if moved else 0 < told["bytes"] < 100_000)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pattern_that_cannot_be_made_ends_with_its_error(prefix: Path, tmp_path: Path):
+    program = prefix / "libexec" / "hocket" / "hocket-replay"
+    for words, code, said in (
+        (["4", tmp_path / "none", "layout=own,request=1,total=8"], 1, "No such file"),
+        (["4", tmp_path, "layout=own,total=8"], 2, "phase 1 cannot be read"),
+        (["4", tmp_path, "layout=own,request=1,total=8,active=5"], 2, "phase 1 cannot be read"),
+        (["4", tmp_path], 2, "usage: "),
+    ):
+        done = subprocess.run([program, *words], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == code and said in done.stderr
 
 
 def _jobs(output: Path) -> list[dict]:

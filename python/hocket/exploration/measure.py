@@ -1,61 +1,92 @@
-"""Measures patterns and programs through I/O servers that an exploration starts for itself."""
+"""Measures patterns and programs through I/O servers."""
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
+import math
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from hocket import paths
 from hocket.errors import HocketError
-from hocket.exploration.patterns import Pattern
-from hocket.private_daemon import private_daemon
+from hocket.exploration.patterns import Pattern, Phase
+
+# The keys of hocket-replay in the order of the fields of Phase.
+REPLAY_KEYS = (
+    "layout", "request", "operation", "direct", "total", "seconds", "active", "rounds", "pause", "request_pause",
+    "new_file"
+)  # fmt: skip
+assert len(REPLAY_KEYS) == len(fields(Phase))
 
 
-@contextlib.contextmanager
-def own_servers(count: int, directory: Path, options: Sequence[str]) -> Iterator[Mapping[str, str]]:
-    """Run a private hocketd with that many servers. Yields the environment of programs that use them."""
-    with tempfile.TemporaryDirectory(prefix="hocket-", dir="/tmp") as name:
-        environment = os.environ | {"HOCKET_DIR": name}
-        environment.pop("HOCKET_SOCKET", None)
-        with private_daemon(Path(name), {}):
-            if count > 0:
-                _hocket(["server", "start", "-n", str(count), "--dir", str(directory), *options], environment)
-            yield environment
-            if count > 0:
-                _hocket(["server", "stop", "--now"], environment)
+@dataclass(frozen=True)
+class Program:
+    """A command that is measured. `group` processes stand for a node.
+
+    In its words {dir} stands for the directory of its files, {nodes} and {processes} for its size.
+    """
+
+    name: str
+    nodes: int
+    processes: int
+    command: tuple[str, ...]
+
+    @property
+    def group(self) -> int:
+        return math.ceil(self.processes / self.nodes)
 
 
-def measure_pattern(
-    pattern: Pattern, servers: int, directory: Path, environment: Mapping[str, str]
-) -> tuple[int, float]:
-    """Return the bytes that the pattern moved, and its makespan in seconds. Raises HocketError if it fails."""
+def command_of(subject: Pattern | Program, directory: Path) -> list[str]:
+    """Return the command of a program, or that which makes the accesses of a pattern, with files in a directory.
+
+    Raises HocketError if hocket-replay is not installed.
+    """
+    if isinstance(subject, Program):
+        return [_filled(word, subject, directory) for word in subject.command]
     program = paths.prefix() / "libexec" / "hocket" / "hocket-replay"
     if not program.exists():
         raise HocketError(f"no hocket-replay at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
-    words = [program, pattern.processes, pattern.layout, pattern.request_bytes, pattern.total_bytes, pattern.seconds]
-    words += [pattern.operation, int(pattern.direct), directory]
-    out, _ = _run([str(word) for word in words], servers, pattern.processes_per_node, directory, environment)
+    return [str(program), str(subject.processes), str(directory), *map(_phase_word, subject.phases)]
+
+
+def _filled(word: str, program: Program, directory: Path) -> str:
+    for place, value in (("{dir}", directory), ("{nodes}", program.nodes), ("{processes}", program.processes)):
+        word = word.replace(place, str(value))
+    return word
+
+
+def _phase_word(phase: Phase) -> str:
+    values = zip(REPLAY_KEYS, astuple(phase), strict=True)
+    return ",".join(f"{key}={int(value) if isinstance(value, bool) else value}" for key, value in values if value)
+
+
+def replayed(out: str, name: str) -> tuple[int, float]:
+    """Return the bytes and seconds that hocket-replay printed. Raises HocketError."""
     try:
         told = json.loads(out)
         return int(told["bytes"]), float(told["seconds"])
-    except (ValueError, KeyError) as error:
-        raise HocketError(f"hocket-replay printed {out[:80]!r} for the pattern '{pattern.name}'") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise HocketError(f"hocket-replay printed {out[:80]!r} for the pattern '{name}'") from error
 
 
-def measure_program(
-    command: Sequence[str], servers: int, group: int, directory: Path, environment: Mapping[str, str]
+def measure(
+    subject: Pattern | Program, servers: int, directory: Path, environment: Mapping[str, str]
 ) -> tuple[int, float]:
-    """Return the bytes that the program moved through servers (0 without), and its makespan in seconds."""
-    began_s = time.monotonic()
-    _, moved = _run(command, servers, group, directory, environment)
-    return moved, time.monotonic() - began_s
+    """Return the bytes that were moved, and the makespan in seconds. Raises HocketError if the run fails.
+
+    Of a program only the bytes that go through servers are known, and its makespan is its run time.
+    """
+    with tempfile.TemporaryDirectory(prefix="hocket-explore-", dir=directory) as files:
+        command = command_of(subject, Path(files))
+        began_s = time.monotonic()
+        out, moved = _run(command, servers, subject.group, directory, environment)
+        took_s = time.monotonic() - began_s
+    return (moved, took_s) if isinstance(subject, Program) else replayed(out, subject.name)
 
 
 def _run(
@@ -78,10 +109,3 @@ def _run(
     if not told:
         raise HocketError(f"{command[0]} ran directly: {done.stderr.strip()}")
     return done.stdout, told["bytes"]
-
-
-def _hocket(words: Sequence[str], environment: Mapping[str, str]) -> None:
-    command = [sys.executable, "-m", "hocket.cli", *words]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    if done.returncode != 0:
-        raise HocketError(done.stderr.strip().removeprefix("hocket: "))

@@ -3,40 +3,61 @@
 from __future__ import annotations
 
 import itertools
-import re
-import tomllib
+import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from hocket.errors import UsageError
+from hocket.toml_checks import Table, is_whole, number, only, read_toml, size, tables, truth, whole, word
 
 LAYOUTS = ("own", "contiguous", "strided")
 OPERATIONS = ("write", "read")
 MOST_PROCESSES = 4096
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 MOST_REQUEST = 64 << 20  # bytes; larger calls are not forwarded
-KEYS = ("name", "nodes", "processes_per_node", "layout", "request", "operation", "direct", "total", "seconds")
+MOST_TOTAL = 1 << 44
+MOST_PHASES = 64  # most_phases of hocket-replay
+DAY_S = 86400
+PHASE_KEYS = (
+    "layout", "request", "operation", "direct", "total", "seconds", "active_processes", "rounds", "pause_s",
+    "request_pause_s", "new_file"
+)  # fmt: skip
+KEYS = ("name", "nodes", "processes_per_node", *PHASE_KEYS)
 MOST_PATTERNS = 10_000
 
 
 @dataclass(frozen=True)
-class Pattern:
-    """One access pattern. `total_bytes` is of all processes; `seconds` limits the time, 0: not."""
+class Phase:
+    """Accesses that processes make together (src/tools/replay/main.c).
 
-    name: str
-    nodes: int
-    processes_per_node: int
+    `total_bytes` is of all processes in one round; `seconds` limits the time of the phase, 0: not.
+    """
+
     layout: str
     request_bytes: int
     operation: str
     direct: bool
     total_bytes: int
     seconds: float
+    active_processes: int | None  # None: all
+    rounds: int
+    pause_s: float  # before each round
+    request_pause_s: float  # before each request of a process
+    new_file: bool  # each round writes a new file
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What an application accesses, phase by phase."""
+
+    name: str
+    nodes: int
+    processes: int
+    phases: tuple[Phase, ...]
 
     @property
-    def processes(self) -> int:
-        return self.nodes * self.processes_per_node
+    def group(self) -> int:
+        """The number of processes of a node."""
+        return math.ceil(self.processes / self.nodes)
 
 
 @dataclass(frozen=True)
@@ -50,24 +71,16 @@ class Exploration:
 
 def read_patterns(path: Path, shrink: int = 1) -> Exploration:
     """Read the file. `shrink` divides processes per node and totals. Raises UsageError with file, key and value."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from error
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: {error}; see 'hocket explore --help' for the format") from error
-    _only(content, ("servers", "repetitions", "pattern"), str(path))
+    content = read_toml(path, "explore")
+    only(content, ("servers", "repetitions", "pattern"), str(path))
     servers = content.get("servers", [0, 1, 2, 4, 8])
-    if not isinstance(servers, list) or not servers or not all(_is_number(one, 0, 64) for one in servers):
+    if not isinstance(servers, list) or not servers or not all(is_whole(one, 0, 64) for one in servers):
         raise UsageError(f"{path}: servers = {servers!r} must be a list of numbers from 0 to 64")
-    repetitions = content.get("repetitions", 5)
-    if not _is_number(repetitions, 1, 1000):
-        raise UsageError(f"{path}: repetitions = {repetitions!r} must be from 1 to 1000")
-    tables = content.get("pattern", [])
-    if not isinstance(tables, list) or not tables:
-        raise UsageError(f"{path}: there is no [[pattern]]; describe at least one")
+    repetitions = whole(content, "repetitions", str(path), most=1000, default=5)
     patterns = [
-        one for number, table in enumerate(tables, 1) for one in _all(table, f"{path}: pattern {number}", shrink)
+        one
+        for at, table in enumerate(tables(content, "pattern", path), 1)
+        for one in _all(table, f"{path}: pattern {at}", shrink)
     ]
     names = [one.name for one in patterns]
     twice = next((name for name in names if names.count(name) > 1), None) if len(names) <= MOST_PATTERNS else "too many"
@@ -76,11 +89,9 @@ def read_patterns(path: Path, shrink: int = 1) -> Exploration:
     return Exploration(patterns, sorted(set(servers)), repetitions)
 
 
-def _all(table: Any, where: str, shrink: int) -> list[Pattern]:
+def _all(table: Table, where: str, shrink: int) -> list[Pattern]:
     """Return a pattern for each combination of the listed values."""
-    if not isinstance(table, dict):
-        raise UsageError(f"{where}: it is no table; write [[pattern]]")
-    _only(table, KEYS, where)
+    only(table, KEYS, where)
     lists = {key: value if isinstance(value, list) else [value] for key, value in table.items()}
     empty = next((key for key, values in lists.items() if not values), None)
     if empty is not None:
@@ -94,52 +105,36 @@ def _all(table: Any, where: str, shrink: int) -> list[Pattern]:
     return found
 
 
-def _pattern(one: dict[str, Any], name: str, where: str, shrink: int) -> Pattern:
-    def number(key: str, missing: int, most: int) -> int:
-        value = one.get(key, missing)
-        if not _is_number(value, 1, most):
-            raise UsageError(f"{where}: {key} = {value!r} must be a whole number from 1 to {most}")
-        return value
-
-    def word(key: str, words: tuple[str, ...]) -> str:
-        value = one.get(key, words[0])
-        if value not in words:
-            raise UsageError(f"{where}: {key} = {value!r} is unknown; use {', '.join(words)}")
-        return value
-
+def _pattern(one: Table, name: str, where: str, shrink: int) -> Pattern:
     if not name.isprintable() or not name:
         raise UsageError(f"{where}: name = {name!r} must be a text of printable letters")
-    seconds = one.get("seconds", 0)
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds <= 86400:
-        raise UsageError(f"{where}: seconds = {seconds!r} must be from 0 to 86400")
-    direct = one.get("direct", False)
-    if not isinstance(direct, bool):
-        raise UsageError(f"{where}: direct = {direct!r} must be true or false")
-    request = _bytes(one.get("request", "1m"), f"{where}: request", MOST_REQUEST)
-    total = _bytes(one.get("total", "64m"), f"{where}: total", 1 << 44)
-    if direct and request % 4096 != 0:
-        raise UsageError(f"{where}: request = {one.get('request')!r} must be a multiple of 4k, because direct = true")
-    nodes = number("nodes", 1, MOST_PROCESSES)
-    per_node = max(1, number("processes_per_node", 1, MOST_PROCESSES) // shrink)
+    nodes = whole(one, "nodes", where, most=MOST_PROCESSES, default=1)
+    per_node = max(1, whole(one, "processes_per_node", where, most=MOST_PROCESSES, default=1) // shrink)
     if nodes * per_node > MOST_PROCESSES:
         raise UsageError(f"{where}: {nodes} nodes of {per_node} processes are more than {MOST_PROCESSES}; use --shrink")
-    layout, operation = word("layout", LAYOUTS), word("operation", OPERATIONS)
-    return Pattern(name, nodes, per_node, layout, request, operation, direct, max(1, total // shrink), float(seconds))
+    return Pattern(name, nodes, nodes * per_node, (phase_of(one, where, nodes * per_node, shrink),))
 
 
-def _only(table: dict[str, Any], keys: tuple[str, ...], where: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise UsageError(f"{where}: key '{key}' is unknown; use {', '.join(keys)}")
-
-
-def _is_number(value: Any, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-def _bytes(value: Any, where: str, most: int) -> int:
-    found = re.fullmatch(r"(\d{1,15})([kmg]?)", value, re.ASCII) if isinstance(value, str) else None
-    bytes_ = int(found[1]) * UNITS[found[2]] if found else value
-    if not _is_number(bytes_, 1, most):
-        raise UsageError(f'{where} = {value!r} must be bytes, e.g. "128k", from 1 to {most}')
-    return bytes_
+def phase_of(table: Table, where: str, processes: int, shrink: int = 1) -> Phase:
+    """Return the phase of a table whose keys are known, for so many processes."""
+    request = size(table, "request", where, most=MOST_REQUEST, default="1m")
+    direct = truth(table, "direct", where, default=False)
+    if direct and request % 4096 != 0:
+        raise UsageError(f"{where}: request = {table.get('request')!r} must be a multiple of 4k, because direct = true")
+    operation = word(table, "operation", where, OPERATIONS)
+    new_file = truth(table, "new_file", where, default=False)
+    if new_file and operation == "read":
+        raise UsageError(f"{where}: new_file = True must be false, because operation = 'read'")
+    return Phase(
+        layout=word(table, "layout", where, LAYOUTS),
+        request_bytes=request,
+        operation=operation,
+        direct=direct,
+        total_bytes=max(1, size(table, "total", where, most=MOST_TOTAL, default="64m") // shrink),
+        seconds=number(table, "seconds", where, most=DAY_S, default=0),
+        active_processes=whole(table, "active_processes", where, most=processes, default=None),
+        rounds=whole(table, "rounds", where, most=100_000, default=1),
+        pause_s=number(table, "pause_s", where, most=DAY_S, default=0),
+        request_pause_s=number(table, "request_pause_s", where, most=DAY_S, default=0),
+        new_file=new_file,
+    )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from hocket.errors import UsageError
+from hocket.run_file import RunFile
 
 MB = 1e6
 
@@ -47,43 +47,15 @@ def plan(names: Sequence[str], servers: Sequence[int], repetitions: int, seed: i
     return runs
 
 
-class Results:
-    """The runs in a file. A last line that is cut off, because its run was interrupted, is left out."""
+class Results(RunFile[Measured]):
+    """The runs of an exploration, in a file."""
 
     def __init__(self, path: Path, about: str) -> None:
-        """Open the file, or make it. Raises UsageError if it is of another exploration, which `about` identifies."""
-        self.path = path
-        self.runs: list[Measured] = []
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if not lines:
-            path.write_text(json.dumps({"exploration": about}) + "\n", encoding="utf-8")
-            return
-        if _parsed(lines[0]) != {"exploration": about}:
-            raise UsageError(f"{path}: these are runs of other patterns or settings; give another --output")
-        for number, line in enumerate(lines[1:], 2):
-            run = _run_of(_parsed(line))
-            if run is not None:
-                self.runs.append(run)
-            elif number < len(lines):
-                raise UsageError(f"{path}, line {number}: this is no run; remove the line, or give another --output")
-        if len(self.runs) + 1 < len(lines):
-            path.write_text("\n".join(lines[:-1]) + "\n", encoding="utf-8")
+        super().__init__(path, "pattern", about, _run_of, _fields_of)
 
     def missing(self, planned: Iterable[Planned]) -> list[Planned]:
         done = {one.run for one in self.runs}
         return [one for one in planned if one not in done]
-
-    def add(self, run: Measured) -> None:
-        line = {
-            "name": run.run.name,
-            "servers": run.run.servers,
-            "repetition": run.run.repetition,
-            "bytes": run.bytes,
-            "seconds": run.seconds,
-        }
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-        self.runs.append(run)
 
     def rates(self, name: str) -> dict[int, list[float]]:
         """Return the bandwidths of a pattern, in bytes/s, by number of servers."""
@@ -109,18 +81,10 @@ def jobs_text(jobs: Iterable[tuple[str, int, int, dict[int, float]]]) -> str:
     return text
 
 
-def _parsed(line: str) -> object:
-    try:
-        return json.loads(line)
-    except ValueError:
-        return None
+def _run_of(fields: dict) -> Measured:
+    run = Planned(fields["name"], fields["servers"], fields["repetition"])
+    return Measured(run, int(fields["bytes"]), float(fields["seconds"]))
 
 
-def _run_of(fields: object) -> Measured | None:
-    if not isinstance(fields, dict):
-        return None
-    try:
-        run = Planned(fields["name"], fields["servers"], fields["repetition"])
-        return Measured(run, int(fields["bytes"]), float(fields["seconds"]))
-    except (KeyError, TypeError, ValueError):
-        return None
+def _fields_of(one: Measured) -> dict:
+    return {**asdict(one.run), "bytes": one.bytes, "seconds": one.seconds}

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from hocket.errors import HocketError, UsageError
-from hocket.exploration.measure import measure_pattern, measure_program, own_servers
-from hocket.exploration.patterns import read_patterns
+from hocket.exploration.measure import Program, measure
+from hocket.exploration.patterns import Pattern, read_patterns
 from hocket.exploration.results import Measured, Planned, Results, curve, jobs_text, plan
 from hocket.mpi import ProgramNotFoundError
+from hocket.private_servers import private_servers
+from hocket.run_file import digest
 from hocket.tables import columns
+from hocket.toml_checks import read_toml
 from hocket.verbs import help_text, tell
+from hocket.workload.jobs import read_workload
 
 EXAMPLES = """
 examples:
   hocket explore patterns.toml --dir /scratch/x
   hocket explore patterns.toml --dir /scratch/x --output run1     # resumes run1, if it was interrupted
+  hocket explore workload.toml --dir /scratch/x                   # the jobs of a file for 'hocket workload'
   hocket explore --dir /scratch/x --servers 0,1,2,4 -- mpiexec -n 4 ./app
   hocket arbitrate explored/curves.toml --servers 12
 
@@ -38,6 +41,11 @@ The file describes access patterns (GekkoFWD, section 2). A key with a list stan
   direct = false                   # true: O_DIRECT
   total = "64m"                    # of all processes
   seconds = 0                      # stop after that time; 0: not
+  active_processes = 4             # the others only take part in the rounds; default: all
+  rounds = 1                       # one round behind the other; all processes begin a round together
+  new_file = false                 # true: each round writes a new file
+  pause_s = 0                      # all processes compute (here: sleep) before each round,
+  request_pause_s = 0              # and each of them before each of its requests
 scenarios/patterns/forge-189.toml has the paper's 189 patterns; --shrink 48 makes them small enough for one machine.
 
 Each run's bandwidth is its bytes over the time from the common start of all processes to the end of the last. That of a
@@ -45,7 +53,8 @@ program is the bytes that go through servers over its run time. Runs are in rand
 runs.jsonl, a line each, and curves.toml: the median bandwidth of each pattern, for 'hocket arbitrate'.
 """
 MOST_SERVERS = 64
-PROGRAM_REPETITIONS = 5
+REPETITIONS = 5
+JOB_SERVERS = (0, 1, 2, 4, 8)  # as in the paper (section 5.1)
 
 
 def add(parsers: argparse._SubParsersAction) -> None:
@@ -77,8 +86,10 @@ def _explore(arguments: argparse.Namespace) -> int:
     servers = _numbers(arguments.servers) if arguments.servers is not None else None
     if not arguments.words:
         raise UsageError("give either a file of patterns, PATTERNS.toml, or '-- PROGRAM …'")
-    is_file = len(arguments.words) == 1 and arguments.words[0].endswith(".toml")
-    return _patterns(arguments, servers) if is_file else _program(arguments, servers)
+    if len(arguments.words) != 1 or not arguments.words[0].endswith(".toml"):
+        return _program(arguments, servers)
+    is_workload = "job" in read_toml(Path(arguments.words[0]), "explore")
+    return _jobs(arguments, servers) if is_workload else _patterns(arguments, servers)
 
 
 def _numbers(text: str) -> list[int]:
@@ -93,15 +104,35 @@ def _patterns(arguments: argparse.Namespace, servers: list[int] | None) -> int:
     by_name = {one.name: one for one in asked.patterns}
     about = {"patterns": [asdict(one) for one in asked.patterns], "limit": arguments.limit}
     results = _open(arguments.output, about)
-    directory = arguments.dir.resolve()
-
-    def measure(run: Planned, environment) -> tuple[int, float]:
-        return measure_pattern(by_name[run.name], run.servers, directory, environment)
-
     planned = plan(list(by_name), servers or asked.servers, arguments.repeat or asked.repetitions, arguments.seed)
-    _measure(results, planned, arguments, measure)
+    _measure(results, planned, arguments, by_name)
     sizes = {name: (one.nodes, one.processes) for name, one in by_name.items()}
     return _tell(results, sizes, arguments.output)
+
+
+def _jobs(arguments: argparse.Namespace, servers: list[int] | None) -> int:
+    """Measure the jobs of a workload, each alone."""
+    asked = read_workload(Path(arguments.words[0]))
+    if arguments.shrink != 1:
+        raise UsageError(f"--shrink {arguments.shrink}: jobs of a workload are measured as they are")
+    limit = arguments.limit or (str(asked.limit) if asked.limit else None)
+    arguments = argparse.Namespace(**(vars(arguments) | {"limit": limit}))
+    results = _open(arguments.output, {"jobs": asked.about()["jobs"], "limit": limit})
+    by_name = {one.name: one.subject for one in asked.jobs}
+    numbers = servers or [one for one in JOB_SERVERS if one <= asked.servers and (one > 0 or asked.direct)]
+    planned = plan(list(by_name), numbers, arguments.repeat or REPETITIONS, arguments.seed)
+    _measure(results, planned, arguments, by_name)
+    _count_direct(results, list(by_name))
+    return _tell(results, {one.name: (one.job.nodes, one.job.processes) for one in asked.jobs}, arguments.output)
+
+
+def _count_direct(results: Results, names: Sequence[str]) -> None:
+    """Give direct runs of programs their bytes: as many as through servers; nobody counts them there."""
+    most = {name: max((one.bytes for one in results.runs if one.run.name == name), default=0) for name in names}
+    none = next((name for name, moved in most.items() if moved == 0), None)
+    if none is not None:
+        raise HocketError(f"{none} moved no data of files in the directory through servers")
+    results.runs = [Measured(one.run, one.bytes or most[one.run.name], one.seconds) for one in results.runs]
 
 
 def _program(arguments: argparse.Namespace, servers: list[int] | None) -> int:
@@ -112,28 +143,25 @@ def _program(arguments: argparse.Namespace, servers: list[int] | None) -> int:
     if max(numbers) == 0:
         raise UsageError("--servers 0: give another number too, because the bytes are counted when they are forwarded")
     results = _open(arguments.output, {"command": command, "group": arguments.group, "limit": arguments.limit})
-    directory = arguments.dir.resolve()
-
-    def measure(run: Planned, environment) -> tuple[int, float]:
-        return measure_program(command, run.servers, arguments.group, directory, environment)
-
     name = Path(command[0]).name
-    planned = plan([name], numbers, arguments.repeat or PROGRAM_REPETITIONS, arguments.seed)
-    _measure(results, planned, arguments, measure)
-    # A direct run moves as many bytes; nobody counts them there.
-    most = max(one.bytes for one in results.runs)
-    if most == 0:
-        raise HocketError(f"{name} moved no data of files below {directory} through servers")
-    results.runs = [Measured(one.run, one.bytes or most, one.seconds) for one in results.runs]
+    program = Program(name, 1, arguments.group, tuple(command))
+    planned = plan([name], numbers, arguments.repeat or REPETITIONS, arguments.seed)
+    _measure(results, planned, arguments, {name: program})
+    _count_direct(results, [name])
     return _tell(results, {name: (1, 1)}, arguments.output)
 
 
 def _open(output: Path, about: dict) -> Results:
     output.mkdir(parents=True, exist_ok=True)
-    return Results(output / "runs.jsonl", hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16])
+    return Results(output / "runs.jsonl", digest(about))
 
 
-def _measure(results: Results, planned: Sequence[Planned], arguments: argparse.Namespace, measure: Callable) -> None:
+def _measure(
+    results: Results,
+    planned: Sequence[Planned],
+    arguments: argparse.Namespace,
+    subjects: Mapping[str, Pattern | Program],
+) -> None:
     """Make the runs that are missing, with a progress bar. Each is in the file before the next one begins."""
     from rich.console import Console
     from rich.progress import track
@@ -142,9 +170,10 @@ def _measure(results: Results, planned: Sequence[Planned], arguments: argparse.N
     if not missing:
         return
     options = ["--forward-limit", arguments.limit] if arguments.limit else []
-    with own_servers(max(one.servers for one in missing), arguments.dir.resolve(), options) as environment:
+    directory = arguments.dir.resolve()
+    with private_servers(max(one.servers for one in missing), directory, options) as environment:
         for run in track(missing, "measuring", console=Console(stderr=True)):
-            moved, seconds = measure(run, environment)
+            moved, seconds = measure(subjects[run.name], run.servers, directory, environment)
             results.add(Measured(run, moved, seconds))
 
 

@@ -1,0 +1,174 @@
+"""Reading, drawing, and writing files of `hocket workload`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from checkout import REPO
+from hocket.arbitration.jobs import read_jobs
+from hocket.errors import UsageError
+from hocket.exploration.measure import Program, command_of
+from hocket.workload.generate import drawn
+from hocket.workload.jobs import read_workload, text_of, with_curves
+
+PAPER = REPO / "workloads" / "gekkofwd-queue.toml"
+FILE = """
+servers = 4
+limit = "10m"
+time_limit_s = 20
+queue = ["a", "b", "a"]
+[system]
+nodes = 8
+servers = 4
+[[job]]
+name = "a"
+nodes = 2
+processes = 4
+bandwidth_mb_s = { 1 = 10, 2 = 20.5 }
+pattern = { request = "64k", total = "1m" }
+[[job]]
+name = "b"
+nodes = 4
+time_limit_s = 5
+command = ["dd", "of={dir}/x", "count={processes}"]
+bytes = "2m"
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "jobs.toml"
+    path.write_text(text)
+    return path
+
+
+def test_the_papers_queue():
+    """The order of section 5.3; nodes and operations of Table 3."""
+    read = read_workload(PAPER)
+    order = "HACC IOR-MPI SIM IOR-MPI IOR-MPI POSIX-S POSIX-L BT-C MAD MAD S3D HACC HACC BT-D"
+    assert " ".join(one.kind.name for one in read.queue) == order
+    assert (read.servers, read.system_nodes, read.system_servers, read.direct) == (12, 96, 12, False)
+    nodes = {"BT-C": 32, "BT-D": 64, "HACC": 8, "IOR-MPI": 16, "POSIX-S": 16, "POSIX-L": 64, "MAD": 32, "SIM": 16}
+    assert {one.name: one.job.nodes for one in read.jobs} == nodes | {"S3D": 64}
+    for one in read.jobs:
+        written_ = sum(phase.operation == "write" for phase in one.subject.phases)
+        assert 0 < written_ <= len(one.subject.phases)
+        assert (written_ == len(one.subject.phases)) == (one.name in ("HACC", "SIM", "S3D"))
+
+
+def test_a_file_is_read(tmp_path: Path):
+    read = read_workload(written(tmp_path, FILE))
+    assert [(one.name, one.kind.name, one.nodes) for one in read.queue] == [
+        ("a", "a", 2),
+        ("b", "b", 4),
+        ("a.2", "a", 2),
+    ]
+    a, b = read.jobs
+    assert (a.bytes, a.subject.group, a.time_limit_s, a.job.bandwidth) == (1 << 20, 2, 20, {1: 10**7, 2: 20_500_000})
+    assert (b.bytes, b.time_limit_s, read.limit, read.direct) == (2 << 20, 5, 10 << 20, None)
+    assert isinstance(b.subject, Program)
+    assert command_of(b.subject, Path("/x")) == ["dd", "of=/x/x", "count=4"]
+
+
+def test_without_a_queue_each_job_appears_as_often_as_it_says(tmp_path: Path):
+    text = FILE.replace('queue = ["a", "b", "a"]\n', "").replace('"b"', '"b"\narrival_s = 1.5\nrepeat = 2')
+    read = read_workload(written(tmp_path, text))
+    assert [(one.name, one.arrival_s) for one in read.queue] == [("a", 0), ("b", 1.5), ("b.2", 1.5)]
+
+
+def test_arbitrate_reads_the_same_file():
+    assert [one.name for one in read_jobs(PAPER).jobs] == [one.name for one in read_workload(PAPER).jobs]
+
+
+WRONG = [
+    (('queue = ["a", "b", "a"]', "queue = []"), "queue = [] must be a list of names of jobs"),
+    (('queue = ["a", "b", "a"]', 'queue = ["c"]'), "queue: no [[job]] has the name 'c'; use a, b"),
+    (('queue = ["a", "b", "a"]', "queues = 3"), "key 'queues' is unknown; use servers, system, job, limit"),
+    (("nodes = 4\n", "nodes = 4\nrepeat = 2\n"), "job 2 'b': repeat = 2 means nothing beside 'queue'"),
+    (("nodes = 4\n", "nodes = 4\narrival_s = 2\n"), "job 2 'b': arrival_s = 2 means nothing beside 'queue'"),
+    (("nodes = 4\n", "nodes = 9\n"), "job 2 'b': nodes = 9 must be at most 8, the nodes of [system]"),
+    (("nodes = 4\n", "nodes = 4\npatern = 1\n"), "job 2: key 'patern' is unknown; use name, nodes"),
+    (("servers = 4\nlimit", "servers = 0\nlimit"), "servers = 0 must be a whole number from 1 to 64"),
+    (("servers = 4\nlimit", "limit"), "servers = None must be a whole number from 1 to 64"),
+    (('"10m"', '"10q"'), "limit = '10q' must be bytes"),
+    (("time_limit_s = 20", "time_limit_s = -1"), "time_limit_s = -1 must be from 0 to 86400"),
+    (("time_limit_s = 5", "time_limit_s = nan"), "job 2 'b': time_limit_s = nan must be from 0 to 86400"),
+    (("limit =", "direct = 1\nlimit ="), "direct = 1 must be true or false"),
+    (("command =", "commands ="), "job 2: key 'commands' is unknown"),
+    (('command = ["dd", "of={dir}/x", "count={processes}"]', ""), "job 2 'b': it has neither command nor pattern"),
+    (('command = ["dd"', 'pattern = {}\ncommand = ["dd"'), "job 2 'b': it has both command and pattern; give one"),
+    (('["dd", "of={dir}/x", "count={processes}"]', '"dd"'), "job 2 'b': command = 'dd' must be a list of texts"),
+    (('["dd", "of={dir}/x", "count={processes}"]', "[]"), "job 2 'b': command = [] must be a list of texts"),
+    (('"2m"', '"x"'), "job 2 'b': bytes = 'x' must be bytes"),
+    (("pattern =", "bytes = 3\npattern ="), "job 1 'a': bytes = 3 is for jobs with a command"),
+    (('{ request = "64k", total = "1m" }', "[]"), "job 1 'a': pattern = [] must be a table, or a list of 1 to 64"),
+    (('{ request = "64k", total = "1m" }', "3"), "job 1 'a': pattern = 3 must be a table"),
+    (('"64k"', '"64x"'), "job 1 'a': pattern: request = '64x' must be bytes"),
+    (('request = "64k"', "seconds = 1"), "job 1 'a': pattern: key 'seconds' is unknown; use layout"),
+    (('request = "64k"', "active_processes = 5"), "pattern: active_processes = 5 must be a whole number from 1 to 4"),
+    (('request = "64k"', "rounds = 0"), "job 1 'a': pattern: rounds = 0 must be a whole number"),
+    (('request = "64k"', "pause_s = -1"), "job 1 'a': pattern: pause_s = -1 must be from 0 to 86400"),
+    (('request = "64k"', 'operation = "read", new_file = true'), "pattern: new_file = True must be false"),
+    (('{ request = "64k", total = "1m" }', '[{}, { total = "0" }]'), "job 1 'a': pattern 2: total = '0' must be bytes"),
+    (("processes = 4", "processes = 5000"), "job 1 'a': processes = 5000 must be at most 4096"),
+    (('name = "b"', 'name = "a"'), "job 2: name = 'a' is that of an earlier job"),
+    (('name = "b"', 'name = "a.2"'), "no [[job]] has the name 'b'"),
+    (("[[job]]", "[job]"), ".toml: "),
+    (("servers = 4\nlimit", "servers = \nlimit"), "line 2"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG)
+def test_a_mistake_is_one_line_with_file_job_key_and_value(tmp_path: Path, change: tuple[str, str], said: str):
+    assert change[0] in FILE
+    path = written(tmp_path, FILE.replace(*change, 1))
+    with pytest.raises(UsageError) as refused:
+        read_workload(path)
+    assert said in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_two_jobs_of_the_queue_may_not_have_one_name(tmp_path: Path):
+    text = FILE.replace('name = "b"', 'name = "a.2"').replace('"a", "b", "a"', '"a", "a.2", "a"')
+    with pytest.raises(UsageError, match=r"two jobs of the queue are called 'a\.2'"):
+        read_workload(written(tmp_path, text))
+
+
+def test_curves_replace_the_bandwidths(tmp_path: Path):
+    read = read_workload(written(tmp_path, FILE))
+    curves = tmp_path / "curves.toml"
+    curves.write_text('[[job]]\nname = "b"\nnodes = 4\nbandwidth_mb_s = { 1 = 3, 4 = 7.5 }\n')
+    merged = with_curves(read, curves)
+    assert [one.job.bandwidth for one in merged.jobs] == [{1: 10**7, 2: 20_500_000}, {1: 3 * 10**6, 4: 7_500_000}]
+    assert merged.queue[1].job.bandwidth == {1: 3 * 10**6, 4: 7_500_000}
+    for text, said in (
+        ('[[job]]\nname = "b"\nnodes = 3\n', "'b' was measured with 3 nodes; it has 4"),
+        ('[[job]]\nname = "c"\nnodes = 3\n', "it has no job of"),
+    ):
+        curves.write_text(text)
+        with pytest.raises(UsageError, match=said):
+            with_curves(read, curves)
+
+
+def test_a_random_queue_has_every_job_and_depends_on_its_seed_only():
+    read = read_workload(PAPER)
+    queues = [[one.kind.name for one in drawn(read, 30, seed).queue] for seed in (1, 1, 2)]
+    assert queues[0] == queues[1] != queues[2]
+    assert all(len(one) == 30 and set(one) == {kind.name for kind in read.jobs} for one in queues)
+    few = [one.kind.name for one in drawn(read, 5, 3).queue]
+    assert len(set(few)) == len(few) == 5
+
+
+@pytest.mark.parametrize("path", [PAPER, FILE])
+def test_a_written_file_reads_back(tmp_path: Path, path: Path | str):
+    read = drawn(read_workload(path if isinstance(path, Path) else written(tmp_path, path)), 20, 7)
+    again = read_workload(written(tmp_path, text_of(read)))
+    assert again.jobs == read.jobs
+    assert [one.name for one in again.queue] == [one.name for one in read.queue]
+    assert (again.servers, again.limit, again.direct) == (read.servers, read.limit, read.direct)
+
+
+def test_a_queue_without_arrivals_is_drawn_from_jobs_that_arrive(tmp_path: Path):
+    text = FILE.replace('queue = ["a", "b", "a"]\n', "").replace('"b"', '"b"\narrival_s = 1.5\nrepeat = 2')
+    read = drawn(read_workload(written(tmp_path, text)), 6, 1)
+    assert {one.arrival_s for one in read.queue} == {0}
+    assert [one.name for one in read_workload(written(tmp_path, text_of(read))).queue] == [o.name for o in read.queue]
