@@ -33,6 +33,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "strategies": [sys.executable, str(REPO / "bench" / "strategies.py")],
     "regret": [sys.executable, str(REPO / "bench" / "regret.py")],
     "campaign": [sys.executable, str(REPO / "bench" / "campaign.py")],
+    "workload": [sys.executable, str(REPO / "bench" / "live_queue.py")],
     "arbitrate": [sys.executable, str(REPO / "bench" / "arbitrate.py")],
     "forward": [sys.executable, str(REPO / "bench" / "forward.py")],
     "request-schedulers": [str(BUILD / "bench_request_schedulers")],

@@ -15,13 +15,16 @@ from hocket import paths
 from hocket.errors import HocketError, UsageError
 from hocket.reconfigure.runs import last_line
 
+Setting = str | float | int
 START_LIMIT_S, STOP_LIMIT_S = 20, 10
 BAD_SETTINGS = 2  # exit code of hocketd for bad settings
 
 
 @contextmanager
-def private_daemon(directory: Path, coordinator: Mapping[str, str | float | int]) -> Iterator[Path]:
-    """Run a hocketd in `directory`, whose path must be short, with these settings of [coordinator].
+def private_daemon(
+    directory: Path, coordinator: Mapping[str, Setting], arbitration: Mapping[str, Setting] | None = None
+) -> Iterator[Path]:
+    """Run a hocketd in `directory`, whose path must be short, with these settings of [coordinator] and [arbitration].
 
     Yields the path of its trace, which is complete when the context has ended. Raises HocketError, or UsageError for
     bad settings.
@@ -30,8 +33,11 @@ def private_daemon(directory: Path, coordinator: Mapping[str, str | float | int]
     if not program.exists():
         raise HocketError(f"no hocketd at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
     config, trace = directory / "hocket.toml", directory / "trace.jsonl"
-    settings = [f"{key} = {json.dumps(value)}\n" for key, value in coordinator.items()]
-    config.write_text("[coordinator]\n" + "".join(settings), encoding="utf-8")
+    text = ""
+    for table, settings in (("coordinator", coordinator), ("arbitration", arbitration or {})):
+        if settings:
+            text += f"[{table}]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in settings.items())
+    config.write_text(text, encoding="utf-8")
     command = [str(program), "--dir", str(directory), "--config", str(config), "--trace", str(trace)]
     with (directory / "hocketd.err").open("w+") as messages:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=messages, text=True, start_new_session=True)

@@ -13,9 +13,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hocket.errors import HocketError
-from hocket.private_daemon import private_daemon
+from hocket.private_daemon import Setting, private_daemon
 
-Setting = str | float | int
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Make the signals that end a command raise KeyboardInterrupt, once: cleaning up is not interrupted.
+
+    Signals that are ignored, as by nohup, stay so.
+    """
+
+    def interrupt(number: int, _: object) -> None:
+        for one in before:
+            signal.signal(one, signal.SIG_IGN)
+        raise KeyboardInterrupt(number)
+
+    heeded = [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, interrupt) for number in heeded}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
@@ -25,17 +46,18 @@ def private_servers(
     options: Sequence[str],
     *,
     coordinator: Mapping[str, Setting] | None = None,
+    arbitration: Mapping[str, Setting] | None = None,
     trace: Path | None = None,
 ) -> Iterator[Mapping[str, str]]:
     """Run a private hocketd with that many servers of a directory. Yields the environment of programs that use them.
 
-    `options` go to 'hocket server start', `coordinator` has settings of the daemon. Its trace is copied to `trace` at
-    the end. However the context is left, no server stays.
+    `options` go to 'hocket server start', `coordinator` and `arbitration` have settings of the daemon. Its trace is
+    copied to `trace` at the end. However the context is left, no server stays; signals raise KeyboardInterrupt in it.
     """
-    with tempfile.TemporaryDirectory(prefix="hocket-", dir="/tmp") as name:
+    with ended_by_signals(), tempfile.TemporaryDirectory(prefix="hocket-", dir="/tmp") as name:
         environment = os.environ | {"HOCKET_DIR": name}
         environment.pop("HOCKET_SOCKET", None)
-        with private_daemon(Path(name), coordinator or {}) as written:
+        with private_daemon(Path(name), coordinator or {}, arbitration) as written:
             try:
                 if count > 0:
                     start = ["server", "start", "-n", str(count), "--dir", str(directory), *options]

@@ -27,18 +27,22 @@ class RunFile(Generic[Run]):
     def __init__(
         self, path: Path, kind: str, about: str, read: Callable[[dict], Run], write: Callable[[Run], dict]
     ) -> None:
-        """Open the file, or make it.
+        """Open the file, or make it and its directory.
 
         `kind` and `about` are in the first line. `read` makes a run of a line's fields, and raises KeyError, TypeError
-        or ValueError if they are none. Raises UsageError if the file is of other runs.
+        or ValueError if they are none. Raises UsageError if the file is of other runs, or cannot be made.
         """
         self.path = path
         self.runs: list[Run] = []
         self._write = write
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        if not lines:
-            path.write_text(json.dumps({kind: about}) + "\n", encoding="utf-8")
-            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+            if not lines:
+                path.write_text(json.dumps({kind: about}) + "\n", encoding="utf-8")
+                return
+        except (OSError, UnicodeDecodeError) as error:
+            raise UsageError(f"cannot keep runs in {path}: {error}; give another --output") from error
         if _parsed(lines[0]) != {kind: about}:
             raise UsageError(f"{path}: these are runs of other {kind}s or settings; give another --output")
         for number, line in enumerate(lines[1:], 2):

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -194,6 +195,43 @@ def test_a_program_is_measured_through_servers(prefix: Path, tmp_path: Path):
     assert sorted((one["servers"], one["bytes"]) for one in runs) == [(0, 0), (0, 0), (1, 1 << 21), (1, 1 << 21)]
     (job,) = _jobs(tmp_path / "out")
     assert job["name"] == "dd" and all(rate > 0 for rate in job["bandwidth_mb_s"].values())
+
+
+def test_a_signal_ends_programs_and_servers(prefix: Path, tmp_path: Path):
+    directory, pid = tmp_path / "files", tmp_path / "pid"
+    directory.mkdir()
+    words = [
+        "--dir",
+        directory,
+        "--servers",
+        "1",
+        "--output",
+        tmp_path / "out",
+        "--",
+        "sh",
+        "-c",
+        f"echo $$ >{pid}; sleep 99",
+    ]
+    command = [sys.executable, "-m", "hocket.cli", "explore", *map(str, words)]
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment) as process:
+        deadline = time.monotonic() + 60
+        while not (pid.exists() and pid.read_text()):
+            assert time.monotonic() < deadline, "waited 60 s for the program"
+            time.sleep(0.05)
+        process.terminate()
+        assert process.wait(60) == 130
+    stat = Path(f"/proc/{int(pid.read_text())}/stat")
+    assert not stat.exists() or " Z " in stat.read_text()
+    servers = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(directory).encode() in _content(path)]
+    assert not servers
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_it_says_what_is_wrong(prefix: Path, tmp_path: Path):

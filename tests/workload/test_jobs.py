@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import math
+import random
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +16,7 @@ from hocket.exploration.measure import Program, command_of
 from hocket.workload.generate import drawn
 from hocket.workload.jobs import read_workload, text_of, with_curves
 
-PAPER = REPO / "workloads" / "gekkofwd-queue.toml"
+PAPER = REPO / "scenarios" / "workloads" / "gekkofwd-queue.toml"
 FILE = """
 servers = 4
 limit = "10m"
@@ -172,3 +176,43 @@ def test_a_queue_without_arrivals_is_drawn_from_jobs_that_arrive(tmp_path: Path)
     read = drawn(read_workload(written(tmp_path, text)), 6, 1)
     assert {one.arrival_s for one in read.queue} == {0}
     assert [one.name for one in read_workload(written(tmp_path, text_of(read))).queue] == [o.name for o in read.queue]
+
+
+ODD = [True, -1, 0, 3, 10**30, 1.5, math.nan, math.inf, "", "x", "\u001b", "1g", [], [1], ["a"], {}, {"a": 1}, [{}]]
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_whatever_a_file_has_it_is_read_and_written_or_refused_in_one_line(tmp_path: Path, seed: int):
+    draw = random.Random(seed)
+    content = tomllib.loads(FILE)
+    for _ in range(draw.randint(1, 2)):
+        table = draw.choice([content, content["system"], *content["job"], content["job"][0]["pattern"]])
+        table[draw.choice([*table, "direct", "repeat", "arrival_s"])] = draw.choice(ODD)
+        if not isinstance(content.get("system"), dict) or not isinstance(content.get("job"), list):
+            break
+        if not all(isinstance(one, dict) for one in content["job"]) or len(content["job"]) < 2:
+            break
+        if not isinstance(content["job"][0].get("pattern"), dict):
+            break
+    path = tmp_path / "jobs.toml"
+    path.write_text(_toml(content))
+    try:
+        read = read_workload(path)
+    except UsageError as error:
+        assert str(path) in str(error) and "\n" not in str(error)
+    else:
+        again = read_workload(written(tmp_path, text_of(read)))
+        assert [one.name for one in again.queue] == [one.name for one in read.queue]
+
+
+def _toml(content: dict) -> str:
+    """Return a file with this content, in inline tables."""
+
+    def value(one) -> str:
+        if isinstance(one, dict):
+            return "{ " + ", ".join(f"{json.dumps(key)} = {value(part)}" for key, part in one.items()) + " }"
+        if isinstance(one, list):
+            return "[" + ", ".join(value(part) for part in one) + "]"
+        return str(one) if isinstance(one, float) else json.dumps(one)
+
+    return "".join(f"{key} = {value(one)}\n" for key, one in content.items())

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -99,13 +102,26 @@ def _run(
         if servers > 0:
             how = ["--mount", str(directory), "--servers", str(servers), "--group", str(group), "--counts", str(counts)]
             words = [sys.executable, "-m", "hocket.cli", "forward", *how, "--", *words]
-        done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines()[-1:]
-            raise HocketError(f"{command[0]} failed with exit code {done.returncode}: {' '.join(said)}")
+        code, out, err = _ended(words, environment)
+        if code != 0:
+            said = err.strip().splitlines()[-1:]
+            raise HocketError(f"{command[0]} failed with exit code {code}: {' '.join(said)}")
         if servers == 0:
-            return done.stdout, 0
+            return out, 0
         told = json.loads(counts.read_text(encoding="utf-8"))
     if not told:
-        raise HocketError(f"{command[0]} ran directly: {done.stderr.strip()}")
-    return done.stdout, told["bytes"]
+        raise HocketError(f"{command[0]} ran directly: {err.strip()}")
+    return out, told["bytes"]
+
+
+def _ended(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
+    """Run a command to its end. Return its exit code, output, and messages. No process of it stays."""
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
+    try:
+        out, err = process.communicate()
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    return process.returncode, out, err

@@ -75,7 +75,7 @@ def jobs_text(jobs: Iterable[tuple[str, int, int, dict[int, float]]]) -> str:
     """Return a file for 'hocket arbitrate' with these names, nodes, processes, and curves."""
     text = ""
     for name, nodes, processes, bandwidth in jobs:
-        listed = ", ".join(f"{servers} = {value:.6g}" for servers, value in bandwidth.items())
+        listed = ", ".join(f"{servers} = {value:.9g}" for servers, value in bandwidth.items())
         text += f"[[job]]\nname = {json.dumps(name)}\nnodes = {nodes}\nprocesses = {processes}\n"
         text += f"bandwidth_mb_s = {{ {listed} }}\n\n"
     return text

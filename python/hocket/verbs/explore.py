@@ -152,7 +152,6 @@ def _program(arguments: argparse.Namespace, servers: list[int] | None) -> int:
 
 
 def _open(output: Path, about: dict) -> Results:
-    output.mkdir(parents=True, exist_ok=True)
     return Results(output / "runs.jsonl", digest(about))
 
 

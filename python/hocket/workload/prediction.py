@@ -60,17 +60,18 @@ class _Running:
 
 
 def giving_out(workload: Workload, policy: str, direct: bool) -> GiveOut:
-    """Return the function that asks 'hocket arbitrate' what a policy gives. It raises UnpredictableError."""
+    """Return the function that asks hocket-arbitrate what a policy gives. It raises UnpredictableError."""
     known: dict[tuple[str, ...], Sequence[Given]] = {}
     system = (workload.system_nodes, workload.system_servers)
 
     def give_out(jobs: Sequence[QueuedJob]) -> Sequence[Given]:
         key = tuple(one.kind.name for one in jobs)
         if key not in known:
-            (found,) = allocate([one.job for one in jobs], workload.servers, system, [policy], Rules(direct))
-            if found.error:
+            asked = [policy, "static"]  # by which hocketd decides where a policy cannot
+            found, fixed = allocate([one.job for one in jobs], workload.servers, system, asked, Rules(direct))
+            if found.error and fixed.error:
                 raise UnpredictableError(found.error)
-            known[key] = found.jobs
+            known[key] = fixed.jobs if found.error else found.jobs
         return known[key]
 
     return give_out
