@@ -265,8 +265,8 @@ def test_jobs_start_when_they_arrive(start, tmp_path: Path, directory: Path):
 def test_what_is_wrong_is_one_line(start, tmp_path: Path, directory: Path):
     path = written(tmp_path / "jobs.toml", QUEUE)
     for words, said in (
-        ((path, "--fifo"), "give either --dir DIR, to run the queue, or --predict"),
-        ((path, "--predict", "--dir", directory), "give either --dir DIR, to run the queue, or --predict"),
+        ((path, "--fifo"), "give one of --dir DIR, to run the queue, --simulate, and --predict"),
+        ((path, "--predict", "--dir", directory), "give one of --dir DIR, to run the queue, --simulate, and --predict"),
         ((path, "--dir", "/nonexistent"), "--dir /nonexistent: there is no such directory"),
         ((path, "--predict", "--arbitrate", "best"), "--arbitrate: 'best' is unknown; use mckp, static, "),
         ((path, "--predict", "--arbitrate", ","), "--arbitrate: give at least one of mckp, static, "),

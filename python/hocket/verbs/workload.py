@@ -24,6 +24,7 @@ examples:
   hocket workload jobs.toml --curves curves/curves.toml --fifo --arbitrate mckp,static --predict
   hocket workload jobs.toml --curves curves/curves.toml --fifo --arbitrate mckp,static --dir /scratch/x \\
       --repeat 5 --output runs --plot queue.png                      # resumes runs, if they were interrupted
+  hocket workload jobs.toml --curves curves/curves.toml --fifo --arbitrate mckp,static --simulate
   hocket workload jobs.toml --curves curves/curves.toml --generate 20 --seed 3 > random.toml
 
 The file is one of 'hocket arbitrate' with more keys:
@@ -58,13 +59,14 @@ follows from the curves and what 'hocket arbitrate' gives out.
 
 def add(parsers: argparse._SubParsersAction) -> None:
     words = help_text("run a queue of jobs that share I/O servers, under several policies", EXAMPLES)
-    usage = "hocket workload JOBS.toml [--fifo] --arbitrate P,P,… (--dir DIR | --predict) [options]"
+    usage = "hocket workload JOBS.toml [--fifo] --arbitrate P,P,… (--dir DIR | --simulate | --predict) [options]"
     parser = parsers.add_parser("workload", usage=usage, **words)
     parser.add_argument("jobs", type=Path, metavar="JOBS.toml", help="the jobs and their queue")
     parser.add_argument("--fifo", action="store_true", help="jobs start in the order of the queue, as nodes are free")
     parser.add_argument("--arbitrate", default="mckp", metavar="P,P,…", help=f"of {', '.join(POLICIES)}")
     parser.add_argument("--dir", type=Path, metavar="DIR", help="run the queue; the jobs' files are below DIR")
     parser.add_argument("--predict", action="store_true", help="run nothing, and show what the curves predict")
+    parser.add_argument("--simulate", action="store_true", help="run the queue in the simulator")
     parser.add_argument("--curves", type=Path, metavar="FILE", help="bandwidths of the jobs, from 'hocket explore'")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs under each policy (default: 1)")
     parser.add_argument("--servers", type=int, metavar="N", help="instead of those of the file")
@@ -91,11 +93,14 @@ def _workload(arguments: argparse.Namespace) -> int:
         return 0
     policies = _policies(arguments.arbitrate)
     _check("--repeat", arguments.repeat, 10_000)
-    if arguments.predict == (arguments.dir is not None):
-        raise UsageError("give either --dir DIR, to run the queue, or --predict")
+    if arguments.predict + arguments.simulate + (arguments.dir is not None) != 1:
+        raise UsageError("give one of --dir DIR, to run the queue, --simulate, and --predict")
     direct = workload.direct if workload.direct is not None else not arguments.fifo
-    if arguments.predict:
-        return _report(arguments, workload, _outcomes(arguments, workload, direct, policies, None))
+    if arguments.predict or arguments.simulate:
+        outcomes = _outcomes(arguments, workload, direct, policies, None)
+        if arguments.simulate:
+            outcomes = _simulated(arguments, workload, direct, outcomes)
+        return _report(arguments, workload, outcomes)
     if not arguments.dir.is_dir():
         raise UsageError(f"--dir {arguments.dir}: there is no such directory")
     runs = QueueRuns(arguments.output, workload, arguments.fifo, direct)
@@ -146,8 +151,7 @@ def _run(
 def _outcomes(
     arguments: argparse.Namespace, workload: Workload, direct: bool, policies: Sequence[str], runs: QueueRuns | None
 ) -> list[text.Outcome]:
-    known = {one.name: one.bytes for one in workload.jobs if one.bytes}
-    bytes_of = runs.bytes_of(workload) if runs else known
+    bytes_of = runs.bytes_of(workload) if runs else _bytes_of(workload)
     nodes = workload.system_nodes if arguments.fifo else None
     found = []
     for policy in policies:
@@ -160,6 +164,20 @@ def _outcomes(
     return found
 
 
+def _bytes_of(workload: Workload) -> dict[str, int]:
+    return {one.name: one.bytes for one in workload.jobs if one.bytes}
+
+
+def _simulated(
+    arguments: argparse.Namespace, workload: Workload, direct: bool, outcomes: Sequence[text.Outcome]
+) -> list[text.Outcome]:
+    from hocket.workload.simulated import simulate_queue
+
+    policies = [one.policy for one in outcomes]
+    runs = simulate_queue(workload, arguments.fifo, direct, policies, _bytes_of(workload))
+    return [replace(one, runs=[runs[one.policy]], simulated=True) for one in outcomes]
+
+
 def _report(arguments: argparse.Namespace, workload: Workload, outcomes: Sequence[text.Outcome]) -> int:
     if arguments.json:
         print_json(text.json_of(workload.queue, outcomes))
@@ -169,6 +187,6 @@ def _report(arguments: argparse.Namespace, workload: Workload, outcomes: Sequenc
         from hocket.workload.plot import write_plot  # imported here: matplotlib takes a second to load
 
         write_plot(workload.queue, outcomes, arguments.plot)
-    if not arguments.predict:
+    if arguments.dir is not None:
         tell(f"runs and the daemon's traces are in {arguments.output}")
     return 1 if any(run.failed for one in outcomes for run in one.runs) else 0

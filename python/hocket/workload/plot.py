@@ -83,9 +83,8 @@ def _draw_timeline(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, 
                 axis.text((begin_s + end_s) / 2, at, str(count), ha="center", va="center", fontsize=8)
     axis.set_xlim(0, last_s * 1.02)
     _rows(axis, queue)
-    kind = f"run {one.runs[-1].run.repetition + 1}" if one.runs else "predicted"
     makespan_s = max(job.ended_s for job in jobs.values())
-    axis.set_title(f"{one.policy}: {kind}, {makespan_s:.1f} s", loc="left", fontsize=11, fontweight="bold")
+    axis.set_title(f"{one.policy}: {one.shown}, {makespan_s:.1f} s", loc="left", fontsize=11, fontweight="bold")
 
 
 def _draw_rates(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, colours: dict, fastest: float) -> None:

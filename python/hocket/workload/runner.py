@@ -29,8 +29,8 @@ from hocket.exploration.measure import command_of, replayed
 from hocket.exploration.patterns import Pattern
 from hocket.exploration.results import jobs_text
 from hocket.private_servers import private_servers
-from hocket.trace import read_trace
 from hocket.workload.jobs import QueuedJob, Workload
+from hocket.workload.maps import servers_of
 from hocket.workload.queue import FifoQueue
 from hocket.workload.results import JobRun
 
@@ -219,19 +219,5 @@ def run_queue(
             jobs = runner.run()
     except OSError as error:
         raise HocketError(f"cannot run the queue below {directory}: {error.strerror}: {error.filename}") from error
-    maps = _servers_of(trace, runner.began_ns)
+    maps = servers_of(trace, runner.began_ns)
     return [replace(one, servers=tuple(maps.get(one.name, ()))) for one in jobs]
-
-
-def _servers_of(trace: Path, began_ns: int) -> dict[str, list[tuple[float, int]]]:
-    """Return the numbers of servers of each application of a trace: (second, number) of each change."""
-    found: dict[str, list[tuple[float, int]]] = {}
-    for event in read_trace(trace).events:
-        if event.type != "SERVER_MAP" or not event.application:
-            continue
-        used = [line for line in str(event["text"]).splitlines() if not line.endswith(" slow:")]
-        count = 0 if event.get("direct") else len(used)
-        changes = found.setdefault(event.application, [])
-        if not changes or changes[-1][1] != count:
-            changes.append(((event.time_ns - began_ns) / 1e9, count))
-    return found

@@ -24,6 +24,14 @@ class Outcome:
     runs: Sequence[QueueRun]
     prediction: Prediction | None
     unpredictable: str
+    simulated: bool = False
+
+    @property
+    def shown(self) -> str:
+        """What its table of jobs and its picture show."""
+        if self.simulated:
+            return "simulated"
+        return f"run {self.runs[-1].run.repetition + 1}" if self.runs else "predicted"
 
     @property
     def bytes_per_s(self) -> Mean | None:
@@ -85,11 +93,11 @@ def _jobs(queue: Sequence[QueuedJob], outcome: Outcome) -> str:
     heading = ["job", "nodes", "start s", "end s", "servers", "MB/s"]
     if not outcome.runs:
         rows = [_predicted_row(one, outcome) for one in queue]
-        return f"{outcome.policy}, predicted:\n" + columns(heading, rows, right=(1, 2, 3, 5))
+        return f"{outcome.policy}, {outcome.shown}:\n" + columns(heading, rows, right=(1, 2, 3, 5))
     last = outcome.runs[-1]
     rows = [_row(one, outcome, last) for one in queue]
     heading = [*heading[:-1], "MB/s", "mean of runs", "predicted servers", "MB/s", ""]
-    return f"{outcome.policy}, the last run:\n" + columns(heading, rows, right=(1, 2, 3, 5, 6, 8))
+    return f"{outcome.policy}, {outcome.shown}:\n" + columns(heading, rows, right=(1, 2, 3, 5, 6, 8))
 
 
 def _predicted_row(one: QueuedJob, outcome: Outcome) -> list[str]:
