@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hocket import paths
-from hocket.arbitration.jobs import Job
-from hocket.errors import HocketError
+from hocket.arbitration.jobs import MB, MOST, Job
+from hocket.errors import HocketError, UsageError
 
 POLICIES = ("zero", "one", "static", "size", "process", "mckp", "oracle")
+MOST_SUM = 2**62  # bytes/s
+MOST_SERVERS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Rules:
 class Given:
     """What one job gets: `bandwidth` in bytes/s, and `loss` as a part of the best that it could have alone.
 
-    Both are None for a job that nobody has measured.
+    Both are None for a job that nobody has measured, the loss also with more servers than the pool has.
     """
 
     servers: int
@@ -54,8 +55,10 @@ def allocate(
 ) -> list[Allocation]:
     """Return what each policy gives out of `servers`. `system` has the machine's nodes and servers.
 
-    A job without measurements has one choice, the default number of `static`, as in section 3.1 of the paper.
+    A job without measurements has one choice, the default number of `static`, as in section 3.1 of the paper. Raises
+    UsageError for numbers that are too large to add up.
     """
+    _check_sums(jobs)
     asked = {
         "servers": servers,
         "system_nodes": system[0],
@@ -67,7 +70,7 @@ def allocate(
                 "name": job.name,
                 "nodes": job.nodes,
                 "processes": job.processes,
-                "choices": list(job.bandwidth.items()) or [(math.ceil(job.nodes * system[1] / system[0]), 0)],
+                "choices": list(job.bandwidth.items()) or [(min(-(-job.nodes * system[1] // system[0]), MOST), 0)],
             }
             for job in jobs
         ],
@@ -76,6 +79,14 @@ def allocate(
         asked["rules"]["least_of_static"] = 1 - rules.most_loss
     answer = _ask(json.dumps(asked))
     return [_allocation(policy, answer[policy], jobs, servers) for policy in policies]
+
+
+def _check_sums(jobs: Sequence[Job]) -> None:
+    """Check that sums stay within the integers of hocket-arbitrate."""
+    if sum(max(job.bandwidth.values(), default=0) for job in jobs) > MOST_SUM:
+        raise UsageError(f"the bandwidths of the jobs add up to more than {MOST_SUM / MB:.1g} MB/s")
+    if sum(max(job.bandwidth, default=MOST) for job in jobs) > MOST_SERVERS:
+        raise UsageError(f"the servers that the jobs may have add up to more than {MOST_SERVERS}")
 
 
 def _ask(asked: str) -> dict[str, dict]:
@@ -99,6 +110,8 @@ def _allocation(policy: str, answer: dict, jobs: Sequence[Job], servers: int) ->
 def _given(job: Job, one: dict, servers: int) -> Given:
     if not job.bandwidth:
         return Given(one["servers"], one["shared"], None, None)
+    if one["servers"] > servers and not one["shared"]:  # oracle's
+        return Given(one["servers"], False, one["bandwidth"], None)
     # Figure 7: beside the best that the job would have alone with as many servers.
     alone = max((rate for number, rate in job.bandwidth.items() if number <= servers), default=0)
     loss = 1 - one["bandwidth"] / alone if alone > 0 else 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hocket.arbitration.allocate import Allocation, Given
@@ -11,11 +11,15 @@ from hocket.tables import columns
 
 
 def table_of(jobs: Sequence[Job], allocations: Sequence[Allocation], servers: int) -> str:
-    """Return one table of the policies, and one of the jobs under each."""
+    """Return one table of the policies, and of each job's servers, bandwidth, and loss under each policy."""
     found = [one for one in allocations if not one.error]
     lines = [_policies(allocations, servers)]
     if found:
-        lines += ["", _jobs(jobs, found), "", "loss: beside the best that the job has alone in the pool; * shared"]
+        shared = any(given.shared for one in found for given in one.jobs)
+        lines += ["", _jobs("servers", _servers, jobs, found)]
+        lines += ["* shared with other jobs, which divides their bandwidth"] if shared else []
+        lines += ["", _jobs("MB/s", _rate, jobs, found), "", _jobs("loss", _loss, jobs, found)]
+        lines += [f"loss: of the best bandwidth that the job has alone with at most {servers} servers"]
     lines += [f"{one.policy}: {one.error}" for one in allocations if one.error]
     return "\n".join(lines)
 
@@ -59,21 +63,21 @@ def _policies(allocations: Sequence[Allocation], servers: int) -> str:
     return columns(["policy", "servers", "MB/s", "x static"], [row(one) for one in allocations], right=(1, 2, 3))
 
 
-def _jobs(jobs: Sequence[Job], allocations: Sequence[Allocation]) -> str:
-    heading = ["job", "nodes"]
-    for one in allocations:
-        heading += [one.policy, "MB/s", "loss"]
-    rows = []
-    for number, job in enumerate(jobs):
-        cells = [job.name, str(job.nodes)]
-        for one in allocations:
-            cells += _cells(one.jobs[number])
-        rows.append(cells)
+def _jobs(what: str, cell: Callable[[Given], str], jobs: Sequence[Job], allocations: Sequence[Allocation]) -> str:
+    heading = [what, "nodes", *(one.policy for one in allocations)]
+    rows = [
+        [job.name, str(job.nodes), *(cell(one.jobs[number]) for one in allocations)] for number, job in enumerate(jobs)
+    ]
     return columns(heading, rows, right=range(1, len(heading)))
 
 
-def _cells(given: Given) -> list[str]:
-    servers = f"{given.servers}{'*' if given.shared else ''}"
-    if given.bandwidth is None or given.loss is None:
-        return [servers, "unknown", "-"]
-    return [servers, f"{given.bandwidth / MB:.1f}", f"{100 * given.loss:.0f} %"]
+def _servers(given: Given) -> str:
+    return f"{given.servers}{'*' if given.shared else ''}"
+
+
+def _rate(given: Given) -> str:
+    return "unknown" if given.bandwidth is None else f"{given.bandwidth / MB:.1f}"
+
+
+def _loss(given: Given) -> str:
+    return "-" if given.loss is None else f"{100 * given.loss:.0f} %"

@@ -9,7 +9,7 @@ from hocket.arbitration import text
 from hocket.arbitration.allocate import POLICIES, Rules, allocate
 from hocket.arbitration.jobs import MOST, read_jobs
 from hocket.errors import UsageError
-from hocket.verbs import help_text, print_json
+from hocket.verbs import help_text, print_json, tell
 
 EXAMPLES = """
 examples:
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         described.system_nodes or sum(job.nodes for job in described.jobs),
         described.system_servers or max(servers, 1),
     )
-    policies = [one for one in arguments.policy.split(",") if one]
+    policies = list(dict.fromkeys(one.strip().lower() for one in arguments.policy.split(",")))
     for one in policies:
         if one not in POLICIES:
             raise UsageError(f"--policy: '{one}' is unknown; use {', '.join(POLICIES)}")
@@ -82,7 +82,9 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(text.json_of(described.jobs, allocations, servers))
     else:
         print(text.table_of(described.jobs, allocations, servers))
-    if arguments.plot:
+    if arguments.plot and all(one.error for one in allocations):
+        tell(f"{arguments.plot} is not written, because no policy has an allocation")
+    elif arguments.plot:
         from hocket.arbitration.plot import write_plot  # imported here: matplotlib takes a second to load
 
         write_plot(described.jobs, allocations, servers, arguments.plot)

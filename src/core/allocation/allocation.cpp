@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "allocation/knapsack.hpp"
@@ -23,7 +24,8 @@ int one(const Job&, std::span<const Job>, const Pool&) { return 1; }
 // ceil(nodes / (system nodes / system servers)), in integers.
 int by_ratio(const Job& job, std::span<const Job>, const Pool& pool) {
   const std::int64_t product = std::int64_t{job.nodes} * pool.system_servers;
-  return static_cast<int>((product + pool.system_nodes - 1) / pool.system_nodes);
+  const std::int64_t servers = (product + pool.system_nodes - 1) / pool.system_nodes;
+  return static_cast<int>(std::min<std::int64_t>(servers, std::numeric_limits<int>::max()));
 }
 
 int by_share(const Job& job, std::span<const Job> jobs, const Pool& pool, int Job::*size) {
@@ -130,6 +132,11 @@ std::optional<Allocation> best_of(std::span<const Job> jobs, std::span<const std
   return added_up(std::move(given));
 }
 
+std::int64_t least_servers(std::span<const Job> jobs) {
+  return std::accumulate(jobs.begin(), jobs.end(), std::int64_t{0},
+                         [](std::int64_t sum, const Job& job) { return sum + job.choices.front().servers; });
+}
+
 std::optional<Allocation> by_knapsack(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules,
                                       const OtherThan* other = nullptr) {
   std::vector<std::int64_t> least(jobs.size(), 0);
@@ -157,8 +164,10 @@ Error no_allocation(std::span<const Job> jobs, const Pool& pool, const Allocatio
     return Error{"no allocation of " + servers + " servers leaves each job " +
                  std::to_string(std::lround(*rules.least_of_static * 100)) +
                  " % of its bandwidth under static; allow a greater loss"};
-  return Error{"the " + std::to_string(jobs.size()) + " jobs need more than " + servers +
-               " servers at least; allow direct access or a shared server"};
+  return Error{"the " + std::to_string(jobs.size()) + " jobs need at least " + std::to_string(least_servers(jobs)) +
+               " servers, not " + servers + "; " +
+               (rules.direct ? "measure them without servers (0)" : "allow direct access") +
+               (rules.shared_server ? "" : ", or allow a shared server")};
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace hocket::allocation {
 
 // A number of servers that a job may have, and the bandwidth that it has then. 0 servers: it accesses the file system
-// directly.
+// directly. The bandwidths of all jobs, and the servers of all, must each add up to what their type holds.
 struct Choice {
   int servers = 0;
   std::int64_t bandwidth = 0;

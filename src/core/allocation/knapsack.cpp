@@ -53,10 +53,22 @@ class Table {
   std::vector<std::uint32_t> picked_;
 };
 
+// The table need be no wider than what all classes can use.
+int usable(std::span<const std::vector<Item>> classes, int capacity) {
+  std::int64_t most = 0;
+  for (const std::vector<Item>& items : classes) {
+    int heaviest = 0;
+    for (const Item& item : items)
+      if (item.weight <= capacity) heaviest = std::max(heaviest, item.weight);
+    most += heaviest;
+  }
+  return static_cast<int>(std::min<std::int64_t>(capacity, most));
+}
+
 }  // namespace
 
 std::optional<Choices> best_choices(std::span<const std::vector<Item>> classes, int capacity) {
-  Table table(classes.size(), capacity);
+  Table table(classes.size(), usable(classes, capacity));
   for (std::size_t number = 0; number < classes.size(); ++number) table.add(number, classes[number]);
   return table.choices(classes);
 }

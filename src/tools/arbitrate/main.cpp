@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <new>
 #include <nlohmann/json.hpp>
 
 #include "allocation/allocation.hpp"
@@ -61,6 +62,9 @@ int main(int argc, char** argv) {
   } catch (const json::exception& error) {
     std::fprintf(stderr, "hocket-arbitrate: the object on standard input cannot be read: %s\n", error.what());
     return 2;
+  } catch (const std::bad_alloc&) {
+    std::fprintf(stderr, "hocket-arbitrate: there is not enough memory for so many jobs and servers\n");
+    return 1;
   }
   return 0;
 }
