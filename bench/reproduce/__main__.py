@@ -55,7 +55,7 @@ def _say(text: str) -> None:
 
 def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="./dev reproduce", description=(__doc__ or "").partition(": ")[2])
-    parser.add_argument("figure", nargs="*", help="a figure, a paper (calciom, clarisse, flexmpi) or all; none: list")
+    parser.add_argument("figure", nargs="*", help=f"a figure, a paper ({', '.join(PAPERS)}) or all; none: list")
     parser.add_argument("--swf", type=Path, help="a log of jobs for calciom-1, instead of a made-up one")
     parser.add_argument("--again", action="store_true", help="make figures although this commit's results are kept")
     parser.add_argument("--out", type=Path, default=KEPT / "page.html", help="the page (default: build/reproduce)")

@@ -110,6 +110,6 @@ def _list(figures: Sequence[Figure], papers: dict[str, str], made: set[str]) -> 
         cells = (papers[one.paper], one.title, one.how, one.needs)
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     head = "".join(f'<th scope="col">{word}</th>' for word in ("figure", "paper", "title", "made by", "needs"))
-    caption = "<caption>All figures and tables of the three papers</caption>"
+    caption = "<caption>All figures and tables of the four papers</caption>"
     table = f"{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f'<section><table class="all">{table}</table></section>'

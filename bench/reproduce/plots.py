@@ -26,7 +26,13 @@ POLICY_COLOURS = COLOURS | {
     "speedup": SERIES[1],
     "io-aware": SERIES[2],
 }
+# More than SERIES has, for parts of a bar.
+PARTS = (*SERIES, "#56b4e9", "#d0b400", "#8a939b", "#3a4046")
 Points = Sequence[tuple[float, float]]
+
+
+def colour(number: int) -> str:
+    return PARTS[number % len(PARTS)]
 
 
 @contextmanager
@@ -59,7 +65,7 @@ def lines(axis: Axes, series: Mapping[str, Points], marker_size: float = 4) -> N
         axis.plot(
             *zip(*points, strict=True),
             label=name,
-            color=POLICY_COLOURS.get(name, SERIES[number % len(SERIES)]),
+            color=POLICY_COLOURS.get(name, colour(number)),
             marker=MARKERS.get(name, "o"),
             markersize=marker_size,
             markerfacecolor="none",
@@ -79,6 +85,6 @@ def bars(axis: Axes, groups: Sequence[str], series: Mapping[str, Sequence[float]
         colour = POLICY_COLOURS.get(name, SERIES[number % len(SERIES)])
         drawn = axis.bar(at, values, width * 0.92, label=name, color=colour)
         if numbers:
-            axis.bar_label(drawn, fmt=lambda value: f"{value:.3g}" if value < 1e4 else f"{value:.0f}", fontsize=8)
+            axis.bar_label(drawn, fmt=lambda value: f"{value:.3g}" if value < 1e3 else f"{value:.0f}", fontsize=8)
     axis.set_xticks(range(len(groups)), groups)
     axis.margins(y=0.15)

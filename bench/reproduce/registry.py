@@ -7,11 +7,11 @@ from difflib import get_close_matches
 
 from hocket.errors import UsageError
 
-from reproduce import calciom, clarisse, flexmpi
+from reproduce import calciom, clarisse, flexmpi, gekkofwd
 from reproduce.figure import Figure
 
-PAPERS = {"calciom": "CALCioM", "clarisse": "CLARISSE", "flexmpi": "CLARISSE+FlexMPI"}
-FIGURES: tuple[Figure, ...] = (*calciom.FIGURES, *clarisse.FIGURES, *flexmpi.FIGURES)
+PAPERS = {"calciom": "CALCioM", "clarisse": "CLARISSE", "flexmpi": "CLARISSE+FlexMPI", "gekkofwd": "GekkoFWD"}
+FIGURES: tuple[Figure, ...] = (*calciom.FIGURES, *clarisse.FIGURES, *flexmpi.FIGURES, *gekkofwd.FIGURES)
 ALL = "all"
 
 
