@@ -169,12 +169,13 @@ def test_a_job_that_nobody_has_measured_gets_the_default_number(tmp_path: Path) 
     (mckp,) = json.loads(done.stdout)["policies"]
     assert [job["servers"] for job in mckp["jobs"]] == [3, 4]
     assert mckp["jobs"][0]["bandwidth_mb_s"] is None
+    assert "the sums leave out jobs that nobody has measured: new" in arbitrate(path).stdout
 
 
 def test_no_allocation_is_told_and_an_error() -> None:
     done = arbitrate(TABLE_4, "--servers", 3, "--policy", "mckp")
     assert done.returncode == 1
-    assert "mckp: the 6 jobs need at least 4 servers, not 3" in done.stdout
+    assert "mckp: the jobs need at least 4 servers in all, not 3" in done.stdout
 
 
 def test_a_loss_that_cannot_be_kept_is_told(tmp_path: Path) -> None:

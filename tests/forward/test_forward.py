@@ -508,6 +508,11 @@ def test_it_says_what_is_wrong(forward, mount: Path, prefix: Path, hocket_dir: P
     )
     for words, said in (
         (("--mount", "/nonexistent", "--", "true"), "--mount /nonexistent: there is no such directory"),
+        (("--mount", "", "--", "true"), "--mount : there is no such directory"),
+        (
+            ("--mount", "/tmp", "--counts", "/nonexistent/counts", "--", "touch", "/nonexistent-too"),
+            "--counts /nonexistent/counts: No such file or directory; give a file that can be written",
+        ),
         (("--mount", str(mount), "--servers", "0", "--", "true"), "--servers 0: give 1 to 64"),
         (("--mount", str(mount), "--group", "-1", "--", "true"), "--group -1: give 1 to 1048576"),
         (("--mount", str(mount)), "no command given; write 'hocket forward --mount DIR -- ./program'"),

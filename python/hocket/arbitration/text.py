@@ -14,6 +14,8 @@ def table_of(jobs: Sequence[Job], allocations: Sequence[Allocation], servers: in
     """Return one table of the policies, and of each job's servers, bandwidth, and loss under each policy."""
     found = [one for one in allocations if not one.error]
     lines = [_policies(allocations, servers)]
+    unknown = [job.name for job in jobs if not job.bandwidth]
+    lines += [f"the sums leave out jobs that nobody has measured: {', '.join(unknown)}"] if unknown else []
     if found:
         shared = any(given.shared for one in found for given in one.jobs)
         lines += ["", _jobs("servers", _servers, jobs, found)]

@@ -77,13 +77,15 @@ def _forward(arguments: argparse.Namespace) -> int:
     if not command:
         raise UsageError("no command given; write 'hocket forward --mount DIR -- ./program'")
     mount = Path(os.path.realpath(arguments.mount))
-    if not mount.is_dir():
+    if not mount.is_dir() or arguments.mount == "":
         raise UsageError(f"--mount {arguments.mount}: there is no such directory")
     for option, value in (("--servers", arguments.servers), ("--group", arguments.group)):
         if value is not None and not 1 <= value <= (MOST_SERVERS if option == "--servers" else 1 << 20):
             raise UsageError(f"{option} {value}: give 1 to {MOST_SERVERS if option == '--servers' else 1 << 20}")
     if arguments.name and not arguments.name.isprintable():
         raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
+    if arguments.counts is not None:
+        _write(arguments.counts, "")  # so that a mistake is told before the program runs
     program = shutil.which(command[0])
     if program is None:
         raise ProgramNotFoundError(f"{command[0]}: there is no such program; is it in PATH?")
@@ -101,7 +103,7 @@ def _forward(arguments: argparse.Namespace) -> int:
     )
     code, counts = forwarding.run(program, command, how)
     if arguments.counts is not None:
-        arguments.counts.write_text(json.dumps(counts) + "\n", encoding="utf-8")
+        _write(arguments.counts, json.dumps(counts) + "\n")
     if arguments.check:
         for line in forwarding.sentences(counts):
             tell(line)
@@ -123,3 +125,11 @@ def _job(arguments: argparse.Namespace, name: str) -> Job:
     nodes = arguments.nodes or (found.nodes if found else 1)
     processes = arguments.processes or (found.processes if found else nodes)
     return Job(name, nodes, processes, found.bandwidth if found else {})
+
+
+def _write(path: Path, text: str) -> None:
+    """Write the file of --counts. Raises UsageError if that fails."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--counts {path}: {error.strerror}; give a file that can be written") from error

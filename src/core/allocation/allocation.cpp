@@ -164,9 +164,8 @@ Error no_allocation(std::span<const Job> jobs, const Pool& pool, const Allocatio
     return Error{"no allocation of " + servers + " servers leaves each job " +
                  std::to_string(std::lround(*rules.least_of_static * 100)) +
                  " % of its bandwidth under static; allow a greater loss"};
-  return Error{"the " + std::to_string(jobs.size()) + " jobs need at least " + std::to_string(least_servers(jobs)) +
-               " servers, not " + servers + "; " +
-               (rules.direct ? "measure them without servers (0)" : "allow direct access") +
+  return Error{"the jobs need at least " + std::to_string(least_servers(jobs)) + " servers in all, not " + servers +
+               "; " + (rules.direct ? "measure them without servers (0)" : "allow direct access") +
                (rules.shared_server ? "" : ", or allow a shared server")};
 }
 
