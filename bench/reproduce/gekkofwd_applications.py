@@ -22,7 +22,15 @@ from reproduce.gekkofwd_live import REPO, Curve, best, draw_curve, explored
 QUEUE = REPO / "scenarios" / "workloads" / "gekkofwd-queue.toml"
 MEMORY = Path("/dev/shm")
 NUMBERS, REPETITIONS = "1,2,4,8", 3
-SIX = {"BT-C": 32, "BT-D": 64, "IOR-MPI": 16, "POSIX-L": 64, "MAD": 32, "S3D": 64}  # section 5.2; nodes of Table 3
+# The applications of section 5.2, with the nodes and processes of Table 3.
+SIX = {
+    "BT-C": (32, 128),
+    "BT-D": (64, 512),
+    "IOR-MPI": (16, 128),
+    "POSIX-L": (64, 512),
+    "MAD": (32, 64),
+    "S3D": (64, 512),
+}
 SYSTEM_NODES = 384  # as in Table 4
 POOLS = (6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 48)
 POLICIES = ("one", "static", "size", "process", "mckp", "oracle")
@@ -77,8 +85,8 @@ def make_pools(_: Options) -> Results:
     """Give out each pool to the six applications by each policy."""
     curves = applications()
     jobs = [
-        Job(name, nodes, nodes, {int(k): round(median(rates) * MB) for k, rates in curves[name].items()})
-        for name, nodes in SIX.items()
+        Job(name, nodes, processes, {int(k): round(median(rates) * MB) for k, rates in curves[name].items()})
+        for name, (nodes, processes) in SIX.items()
     ]
     made = {}
     for pool in POOLS:
@@ -160,7 +168,7 @@ def draw_alone(results: Results, path: Path) -> None:
             axis.bar_label(drawn, [str(servers) for servers in one["servers"]], fontsize=8.5)
             axis.set_xticks(range(len(parts)), results["jobs"], rotation=40, ha="right")
             axis.set_ylim(0, 112)
-            title = f"{pool} servers" + ("; bars: servers of each" if pool == 6 else "")
+            title = f"{pool} servers" + (" (on each bar: its servers)" if pool == 6 else "")
             plots.finish(axis, title, "", "% of the best alone" if pool == 6 else "", key=False)
 
 
