@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -41,15 +42,28 @@ def main(arguments: list[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     try:
         parsed = _parser(words).parse_args(words)
-        return parsed.verb(parsed)
+        code = parsed.verb(parsed)
+        sys.stdout.flush()
+        return code
     except HocketError as error:
         tell(str(error))
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:  # the reader has closed our output, as in `hocket events --follow | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 0
+    except OSError as error:
+        if error.errno != errno.ENOSPC or error.filename is not None:
+            raise
+        _drop_output()
+        tell(f"cannot write the output: {error.strerror}")
+        return 1
+
+
+def _drop_output() -> None:
+    """Send what is still to be written nowhere, so that Python does not fail again at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

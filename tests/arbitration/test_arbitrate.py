@@ -145,6 +145,8 @@ def test_numbers_that_are_too_large_to_add_up_are_refused() -> None:
         allocate([*few, *(Job(f"k{one}", 1, 1, {0: most}) for one in range(1000))], 3, (8, 8), ["mckp"], Rules())
     with pytest.raises(UsageError, match="servers that the jobs may have add up"):
         allocate([Job(f"j{one}", 1, 1, {MOST: 1}) for one in range(3000)], 3, (8, 8), ["mckp"], Rules())
+    with pytest.raises(UsageError, match="400 jobs that may use 1000000 servers are too many"):
+        allocate([Job(f"j{one}", 1, 1, {MOST: 1}) for one in range(400)], MOST, (8, 8), ["mckp"], Rules())
 
 
 def test_mckp_is_as_good_as_an_independent_solver() -> None:
@@ -230,3 +232,10 @@ def test_a_mistake_is_told_in_one_line(tmp_path: Path, text: str, expected: str)
 def test_a_wrong_option_is_told_in_one_line(option: tuple[str, str], expected: str) -> None:
     done = arbitrate(TABLE_4, *option)
     assert done.returncode == 2 and expected in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_full_disk_is_told_in_one_line() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "hocket.cli", "arbitrate", str(TABLE_4)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (1, "hocket: cannot write the output: No space left on device\n")

@@ -14,6 +14,7 @@ from hocket.errors import HocketError, UsageError
 POLICIES = ("zero", "one", "static", "size", "process", "mckp", "oracle")
 MOST_SUM = 2**62  # bytes/s
 MOST_SERVERS = 2**31 - 1
+MOST_CELLS = 2**28  # jobs · servers
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def allocate(
     A job without measurements has one choice, the default number of `static`, as in section 3.1 of the paper. Raises
     UsageError for numbers that are too large to add up.
     """
-    _check_sums(jobs)
+    _check_sums(jobs, servers)
     asked = {
         "servers": servers,
         "system_nodes": system[0],
@@ -81,12 +82,15 @@ def allocate(
     return [_allocation(policy, answer[policy], jobs, servers) for policy in policies]
 
 
-def _check_sums(jobs: Sequence[Job]) -> None:
-    """Check that sums stay within the integers of hocket-arbitrate."""
+def _check_sums(jobs: Sequence[Job], servers: int) -> None:
+    """Check that sums stay within the integers of hocket-arbitrate, and the table of mckp within 1 GiB."""
     if sum(max(job.bandwidth.values(), default=0) for job in jobs) > MOST_SUM:
         raise UsageError(f"the bandwidths of the jobs add up to more than {MOST_SUM / MB:.1g} MB/s")
     if sum(max(job.bandwidth, default=MOST) for job in jobs) > MOST_SERVERS:
         raise UsageError(f"the servers that the jobs may have add up to more than {MOST_SERVERS}")
+    useful = min(servers, sum(max(job.bandwidth, default=0) for job in jobs))
+    if useful * len(jobs) > MOST_CELLS:
+        raise UsageError(f"{len(jobs)} jobs that may use {useful} servers are too many; describe fewer of either")
 
 
 def _ask(asked: str) -> dict[str, dict]:

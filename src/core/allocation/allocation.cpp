@@ -160,7 +160,7 @@ std::optional<Allocation> by_knapsack(std::span<const Job> jobs, const Pool& poo
 
 Error no_allocation(std::span<const Job> jobs, const Pool& pool, const AllocationRules& rules) {
   const std::string servers = std::to_string(pool.servers);
-  if (rules.least_of_static)
+  if (rules.least_of_static && least_servers(jobs) <= pool.servers)
     return Error{"no allocation of " + servers + " servers leaves each job " +
                  std::to_string(std::lround(*rules.least_of_static * 100)) +
                  " % of its bandwidth under static; allow a greater loss"};

@@ -109,6 +109,9 @@ TEST(Allocation, AMostLossIsKeptOrRefused) {
   const auto refused = allocate("mckp", jobs, pool, {.least_of_static = 1.1});
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().text.find("110 %"), std::string::npos) << refused.error().text;
+  const auto too_few = allocate("mckp", jobs, {1, 16, 2}, {.least_of_static = 0.5});
+  ASSERT_FALSE(too_few);
+  EXPECT_NE(too_few.error().text.find("at least 2 servers"), std::string::npos) << too_few.error().text;
 }
 
 TEST(Allocation, OneServerIsSharedWhereNothingElseFits) {
