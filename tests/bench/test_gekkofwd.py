@@ -70,6 +70,7 @@ def gains(at_24: float, worse: int) -> dict:
             "worse_divided": 3,
             "worse_first_come": 0,
         },
+        "other_nodes": [7.4, 4.9, 3.2],
         "seeds": {f"gain_{pool}": [1.0, 2.0] for pool in gekkofwd_sets.MEDIANS},
     }
 
