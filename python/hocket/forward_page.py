@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hocket.errors import HocketError
 
-VERSION = 1
+VERSION = 2
 MOST_SERVERS = 64
 SOCKET_BYTES, NAME_BYTES, PREFIX_BYTES = 108, 64, 4096
 HEAD = struct.Struct("<8s7I")
@@ -31,6 +31,7 @@ COUNTS = (
     "unpatched",
     "sandboxed",
     "unserved",
+    "collected",
 )
 PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
 
@@ -38,7 +39,9 @@ PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
 class ForwardPage:
     """A new page in a file. The processes of one run map it; this object alone changes its servers."""
 
-    def __init__(self, path: Path, prefix: str, application: str, group: int, fails: bool) -> None:
+    def __init__(
+        self, path: Path, prefix: str, application: str, group: int, fails: bool, collects: bool = False
+    ) -> None:
         encoded = os.fsencode(prefix)
         if len(encoded) >= PREFIX_BYTES:
             raise HocketError(f"the path {prefix[:80]}… has {len(encoded)} bytes, more than {PREFIX_BYTES - 1}")
@@ -53,7 +56,7 @@ class ForwardPage:
         self._memory[HEAD.size : SOCKETS_AT] = application.encode()[: NAME_BYTES - 1].ljust(
             NAME_BYTES, b"\0"
         ) + encoded.ljust(PREFIX_BYTES, b"\0")
-        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails), 0, 0)
+        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails) + 2 * int(collects), 0, 0)
 
     def set_servers(self, sockets: Sequence[str], *, direct: bool = False) -> None:
         """Let all processes use these servers from their next call on. The epoch is odd while they change.

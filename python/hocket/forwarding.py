@@ -40,6 +40,7 @@ class How:
     nodes: int = 1
     processes: int = 1
     bandwidth: Mapping[int, int] = field(default_factory=dict)  # bytes/s by number of servers; empty: not known
+    collects: bool = False  # small writes are collected (close-to-open consistency)
 
 
 def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[str, int]]:
@@ -110,7 +111,7 @@ def _served(program: str, how: How) -> Iterator[ForwardPage]:
             started = io_servers.start(bus, missing, ["--dir", str(how.mount)])
             shared.add({name: one["pid"] for name, one in io_servers.running(bus).items() if name in started})
         path = paths.make_runtime_dir() / f"forward-{os.getpid()}-{time.time_ns()}"
-        page = ForwardPage(path, str(how.mount), how.name, how.group, how.fails)
+        page = ForwardPage(path, str(how.mount), how.name, how.group, how.fails, how.collects)
         stack.callback(page.remove)
         member = stack.enter_context(Bus.connect())
         name = _join(member, program, how)
@@ -255,5 +256,6 @@ REASONS = {
     "redone": "calls were made again after a server had ended",
     "lost": "calls failed with EIO, because a server ended and nobody knows if it had made them",
     "unpatched": "processes in which C's streams were not forwarded, because libc's code could not be changed",
+    "collected": "of the forwarded calls were writes that were collected first (close-to-open)",
     "sandboxed": "processes limited their system calls (seccomp) and went on directly",
 }

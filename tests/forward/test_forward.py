@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 import resource
 import signal
 import subprocess
@@ -15,21 +14,11 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import LIMIT_S, hocket, start_servers, wait_until
-from hocket import io_servers
-from hocket.bus import Bus
+from forward_kit import LIMIT_S, build, forwarded, hocket, pids_of_servers, start_servers, wait_until
 from hocket.daemon import is_alive
 from hocket.forward_page import PAGE_BYTES, ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
-
-
-def forwarded(run: kit.Run) -> int:
-    """Return how many calls --check says were forwarded."""
-    found = re.search(r"forwarded (\d+) calls", run.err)
-    assert found, run.err
-    return int(found[1])
-
 
 SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
     "insert into t select i from n; select sum(a) from t;"  # fmt: skip
@@ -60,8 +49,14 @@ COMMON = {
 }
 
 
+CONSISTENCIES = pytest.mark.parametrize("consistency", ["synchronous", "close-to-open"])
+
+
+@CONSISTENCIES
 @pytest.mark.parametrize("name", COMMON)
-def test_what_common_programs_make_is_the_same(name: str, forward: Callable[..., kit.Run], mount: Path, tmp_path: Path):
+def test_what_common_programs_make_is_the_same(
+    name: str, consistency: str, forward: Callable[..., kit.Run], mount: Path, tmp_path: Path
+):
     text = "".join(f"line {i} of the source, {i * i}\n" for i in range(9000))
     (tmp_path / "outside").write_text(text)
     shell = [
@@ -77,7 +72,7 @@ def test_what_common_programs_make_is_the_same(name: str, forward: Callable[...,
     wanted = subprocess.run([*shell, direct], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert wanted.returncode == 0, wanted.stderr
     (tmp_path / "copy").write_text("")
-    run = forward(*shell, mount)
+    run = forward(*shell, mount, options=("--consistency", consistency))
     assert (run.code, run.out) == (0, wanted.stdout), run.err
     assert (mount / "made").read_bytes() == (direct / "made").read_bytes()
     assert forwarded(run) > 0
@@ -106,12 +101,13 @@ CORNERS = (
 )  # fmt: skip
 
 
+@CONSISTENCIES
 @pytest.mark.parametrize("corner", CORNERS)
-def test_corners_are_as_the_kernel_has_them(corner: str, forward, programs: Path, mount: Path):
+def test_corners_are_as_the_kernel_has_them(corner: str, consistency: str, forward, programs: Path, mount: Path):
     program = [programs / "forward_corners", corner]
     direct = subprocess.run([*program, mount / "direct"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     assert (direct.returncode, direct.stdout) == (0, "")
-    run = forward(*program, mount / "file")
+    run = forward(*program, mount / "file", options=("--consistency", consistency))
     assert (run.code, run.out) == (0, ""), run.err
     if corner not in ("cancel-pipe", "limit"):
         assert forwarded(run) > 0
@@ -120,55 +116,8 @@ def test_corners_are_as_the_kernel_has_them(corner: str, forward, programs: Path
         assert "no free connection" not in run.err
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_random_calls_are_as_a_model_says(seed: int, forward, programs: Path, mount: Path):
-    run = forward(programs / "random_calls", str(seed), "25000", mount, options=("--servers", "2"))
-    assert (run.code, run.out) == (0, "ok 25000\n"), run.out + run.err
-    assert forwarded(run) > 10000
-
-
-def pids_of_servers() -> dict[str, int]:
-    with Bus.connect() as bus:
-        return {name: one["pid"] for name, one in io_servers.running(bus).items()}
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_random_calls_survive_servers_that_are_killed(
-    seed: int, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
-):
-    """Each call is made once, or fails with EIO and was made wholly or not at all; the program checks that."""
-    start_daemon()
-    start_servers(2, mount, prefix)
-    process = start_forward(programs / "random_calls", str(seed), "30000", mount)
-    killed = 0
-    while process.poll() is None and killed < 12:
-        for pid in pids_of_servers().values():
-            time.sleep(0.05)
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-            start_servers(1, mount, prefix)
-    run = kit.finish(process, LIMIT_S)
-    assert (run.code, run.out) == (0, "ok 30000\n"), run.out + run.err
-    assert killed > 2 and forwarded(run) > 100
-
-
-def test_random_calls_survive_changes_of_the_servers(
-    start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
-):
-    start_daemon()
-    start_servers(3, mount, prefix)
-    process = start_forward(programs / "random_calls", "7", "30000", mount, options=("--name", "app"))
-    changes = 0
-    while process.poll() is None and changes < 40:
-        done = hocket("servers", "assign", "app", ("1", "2", "all", "s2", "s3")[changes % 5], prefix=prefix)
-        changes += done.returncode == 0
-    run = kit.finish(process, LIMIT_S)
-    assert (run.code, run.out) == (0, "ok 30000\n"), run.out + run.err
-    assert changes > 3 and "calls found no server" not in run.err
-
-
 def test_the_number_of_servers_changes_while_a_program_runs(
-    start_forward, start_daemon, mount: Path, prefix: Path, tmp_path: Path
+    start_forward, start_daemon, mount: Path, prefix: Path, hocket_dir: Path
 ):
     """Eight processes use as many servers as are assigned, from their next calls on."""
     start_daemon()
@@ -179,7 +128,7 @@ def test_the_number_of_servers_changes_while_a_program_runs(
     def users() -> int:
         """Return how many servers have connections of the program's processes."""
         listed = subprocess.run(["ss", "-xH"], capture_output=True, text=True, check=True).stdout
-        return len({word for word in listed.split() if word.endswith(".forward")})
+        return len({word for word in listed.split() if word.startswith(str(hocket_dir)) and word.endswith(".forward")})
 
     wait_until(lambda: (mount / "out-8").exists(), "the first write of the last process")
     wait_until(lambda: users() == 1, "the use of one server")
@@ -404,11 +353,6 @@ def test_what_a_server_cannot_copy_goes_directly_and_the_rest_through_it(forward
     )
     run = forward(sys.executable, "-c", program, mount / "a")
     assert (run.code, forwarded(run)) == (0, 9), run.err
-
-
-def build(source: str, target: Path, *options: str) -> Path:
-    subprocess.run(["cc", *options, "-o", target, "-xc", "-"], input=source.encode(), check=True, timeout=LIMIT_S)
-    return target
 
 
 WRITES_ARGUMENT = """

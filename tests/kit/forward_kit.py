@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import runtime_kit as kit
+from hocket import io_servers
+from hocket.bus import Bus
+
 LIMIT_S = 60
+
+
+def forwarded(run: kit.Run) -> int:
+    """Return how many calls --check says were forwarded."""
+    found = re.search(r"forwarded (\d+) calls", run.err)
+    assert found, run.err
+    return int(found[1])
 
 
 def hocket(*words: str, prefix: Path) -> subprocess.CompletedProcess:
     environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
     command = [sys.executable, "-m", "hocket.cli", *words]
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+
+
+def pids_of_servers() -> dict[str, int]:
+    with Bus.connect() as bus:
+        return {name: one["pid"] for name, one in io_servers.running(bus).items()}
 
 
 def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
@@ -28,3 +45,8 @@ def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_
 def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
     done = hocket("server", "start", "-n", str(count), "--dir", str(mount), *options, prefix=prefix)
     assert done.returncode == 0, done.stderr
+
+
+def build(source: str, target: Path, *options: str) -> Path:
+    subprocess.run(["cc", *options, "-o", target, "-xc", "-"], input=source.encode(), check=True, timeout=LIMIT_S)
+    return target

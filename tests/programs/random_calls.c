@@ -33,7 +33,8 @@ static uint64_t draw(void) {  // splitmix64
 }
 static size_t below(size_t most) { return (size_t)(draw() % most); }
 
-// A file, as the model has it. `at` is the offset of the descriptions `fd` (with its duplicate) and `appending`.
+// A file, as the model has it. `at` is the offset of the descriptions `fd` (with its duplicate, if it has one) and
+// `appending`.
 struct model {
   char path[512];
   int fd, duplicate, appending;
@@ -111,7 +112,7 @@ static int cut(struct iovec* parts, char* memory, size_t bytes) {
   return count;
 }
 
-static int one_of(struct model* file) { return below(2) ? file->fd : file->duplicate; }
+static int one_of(struct model* file) { return file->duplicate < 0 || below(2) ? file->fd : file->duplicate; }
 
 static void write_some(struct model* file, bool vector) {
   const size_t bytes = fill((size_t)(room - file->at));
@@ -122,6 +123,20 @@ static void write_some(struct model* file, bool vector) {
   file->at += (off_t)bytes;
   const long done = vector ? writev(one_of(file), parts, cut(parts, data, bytes)) : write(one_of(file), data, bytes);
   settle(file, done, (long)bytes);
+}
+
+// A program that writes little by little.
+static void write_pieces(struct model* file) {
+  what = "a small write";
+  for (size_t i = below(30); i > 0; --i) {
+    size_t bytes = fill((size_t)(room - file->at));
+    if (bytes > 300) bytes = bytes % 300 + 1;
+    if (bytes == 0) return;
+    before = *file;
+    put(file, (size_t)file->at, data, bytes);
+    file->at += (off_t)bytes;
+    settle(file, write(file->fd, data, bytes), (long)bytes);
+  }
 }
 
 static void read_some(struct model* file, bool vector) {
@@ -246,7 +261,7 @@ static void copy(struct model* from, struct model* to, bool by_sendfile) {
 static void open_again(struct model* file) {
   what = "open";
   close(file->fd);
-  close(file->duplicate);
+  if (file->duplicate >= 0) close(file->duplicate);
   close(file->appending);
   if (below(4) == 0) {
     unlink(file->path);
@@ -258,9 +273,9 @@ static void open_again(struct model* file) {
     rename(other, file->path);
   }
   file->fd = open(file->path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  file->duplicate = dup(file->fd);
+  file->duplicate = below(3) ? -1 : dup(file->fd);
   file->appending = open(file->path, O_WRONLY | O_APPEND | O_CLOEXEC);
-  if (file->fd < 0 || file->duplicate < 0 || file->appending < 0) differ("a descriptor", -1, 0);
+  if (file->fd < 0 || file->appending < 0) differ("a descriptor", -1, 0);
   file->at = file->appending_at = 0;
 }
 
@@ -277,9 +292,9 @@ static void step(struct model* file) {
     case 7: return read_at(file, below(2));
     case 8:
     case 9: return append(file);
-    case 10: return seek(file);
+    case 10: return write_pieces(file);
     case 11: return below(4) ? seek(file) : change_size(file);
-    case 12: return below(8) ? seek(file) : by_child(file);
+    case 12: return below(16) ? seek(file) : by_child(file);
     case 13: return by_stream(file);
     case 14: return copy(&files[0], &files[1], below(2));
     default: return below(4) ? seek(file) : open_again(file);

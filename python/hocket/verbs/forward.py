@@ -66,6 +66,13 @@ def add(parsers: argparse._SubParsersAction) -> None:
         default="direct",
         help="what becomes of calls while no server runs: they are made directly (the default), or fail with EIO",
     )
+    parser.add_argument(
+        "--consistency",
+        choices=("synchronous", "close-to-open"),
+        default="synchronous",
+        help="synchronous: a write returns when the file system has it (the default); close-to-open: small writes are "
+        "collected, and other processes see them when the file is closed",
+    )
     parser.add_argument("--check", action="store_true", help="say at the end what was forwarded, and what was not")
     parser.add_argument("--counts", type=Path, metavar="FILE", help="write what --check counts as JSON")
     parser.add_argument("command", nargs=argparse.REMAINDER, metavar="command", help="the program and its arguments")
@@ -100,6 +107,7 @@ def _forward(arguments: argparse.Namespace) -> int:
         nodes=job.nodes,
         processes=job.processes,
         bandwidth=job.bandwidth,
+        collects=arguments.consistency == "close-to-open",
     )
     code, counts = forwarding.run(program, command, how)
     if arguments.counts is not None:

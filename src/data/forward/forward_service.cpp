@@ -68,31 +68,6 @@ bool send_to(int socket, const Answer& answer, int descriptor = -1) {
   return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof copy);
 }
 
-// Memory that the client shares. It is sealed against shrinking, so that no access faults.
-class ClientSegment {
- public:
-  ClientSegment() = default;
-  ClientSegment(const ClientSegment&) = delete;
-  ClientSegment& operator=(const ClientSegment&) = delete;
-  ~ClientSegment() {
-    if (memory_ != MAP_FAILED) munmap(memory_, forward_most_bytes);
-  }
-
-  bool map(int descriptor) {
-    const int seals = fcntl(descriptor, F_GET_SEALS);
-    struct stat file {};
-    if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 || fstat(descriptor, &file) != 0 || file.st_size < forward_most_bytes)
-      return false;
-    memory_ = mmap(nullptr, forward_most_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
-    return memory_ != MAP_FAILED;
-  }
-  void* memory() const { return memory_; }
-  bool is_mapped() const { return memory_ != MAP_FAILED; }
-
- private:
-  void* memory_ = MAP_FAILED;
-};
-
 ssize_t call(const forward_request& request, int file, int from, void* memory) {
   iovec data{memory, static_cast<std::size_t>(request.bytes)};
   off64_t offset = request.offset, from_offset = request.from_offset;
@@ -107,6 +82,20 @@ ssize_t call(const forward_request& request, int file, int from, void* memory) {
   }
 }
 
+// Describes what a call accesses. Returns false if that cannot be found out.
+bool describe(const forward_request& request, int file, request_scheduler::IoRequest& asked) {
+  struct stat about {};
+  if (fstat(file, &about) != 0) return false;
+  asked.file = key_of(about.st_dev, about.st_ino);
+  const int flags = fcntl(file, F_GETFL);
+  const bool appends = asked.writes && (flags & O_APPEND) != 0;
+  std::int64_t at = request.offset >= 0 ? request.offset : lseek(file, 0, SEEK_CUR);
+  if (appends) at = about.st_size;
+  asked.extents.push_back({std::max<std::int64_t>(at, 0), request.bytes});
+  asked.flags = static_cast<std::uint32_t>(flags & (O_DIRECT | O_SYNC | O_DSYNC));
+  return true;
+}
+
 // True if the server's own limit has failed the call. Clients that forward writes have none.
 bool exceeds_own_limit(int error) {
   rlimit limit{};
@@ -114,6 +103,18 @@ bool exceeds_own_limit(int error) {
 }
 
 bool copies(std::uint32_t call) { return call == forward_copy || call == forward_send; }
+
+// Returns how many descriptors a call of this kind has.
+std::size_t descriptors_for(std::uint32_t call) {
+  if (call == forward_store) return 0;
+  return copies(call) ? 2 : 1;
+}
+
+// True if nothing of this process could fail a write that it makes later.
+bool has_no_limit() {
+  rlimit limit{};
+  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
+}
 
 }  // namespace
 
@@ -130,7 +131,8 @@ struct ForwardService::ForwardMessage {
 struct ForwardService::ForwardConnection {
   std::uint64_t number = 0;
   Fd socket;
-  ClientSegment segment;
+  std::shared_ptr<ClientSegment> segment;      // null before the greeting
+  std::shared_ptr<CollectedWrites> collected;  // null: nothing is; guarded by the service's mutex
   uid_t user = 0;
   std::uint64_t application = 0;  // its number in the queue
   ForwardMessage message;         // the request under way
@@ -163,6 +165,7 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
   for (int i = 0; i < std::max(settings.threads, 1); ++i)
     service->threads_.emplace_back([&at = *service] { at.serve(); });
   service->threads_.emplace_back([&at = *service] { at.beat(); });
+  service->threads_.emplace_back([&at = *service] { at.store_late(); });
   return service;
 }
 
@@ -198,6 +201,8 @@ ForwardService::~ForwardService() {
   constexpr std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(stop_.get(), &one, sizeof one);
   for (std::thread& thread : threads_) thread.join();
+  for (const auto& [number, connection] : connections_)
+    if (connection->collected) connection->collected->close();
 }
 
 // One thread at a time gets an event of a descriptor, until it is watched again. The next one may end the connection
@@ -245,6 +250,7 @@ void ForwardService::handle(std::uint64_t key, std::uint32_t events) {
   // Only this thread has the connection now, so nobody else removes it.
   if (connection == nullptr) return;
   // A client that has been killed makes no call any more: who has waited for its end may change the file already.
+  // Only what it has collected is written, because those calls had returned.
   if ((events & (EPOLLHUP | EPOLLRDHUP)) != 0) return end(*connection, nullptr);
   if (serve_one(*connection)) watch(connection->socket.get(), connection->number, false);
 }
@@ -342,15 +348,17 @@ bool ForwardService::serve_one(ForwardConnection& connection) {
   if ((header.msg_flags & MSG_TRUNC) != 0 || (is_cut && message.descriptors[1]))
     return end(connection, "a message is too long"), false;
   if (is_cut) return leave(connection);
-  return connection.segment.is_mapped() ? take_request(connection) : greet(connection, message);
+  return connection.segment ? take_request(connection) : greet(connection, message);
 }
 
 bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& message) {
   const forward_hello& hello = message.content.hello;
   if (message.bytes != sizeof hello || hello.version != forward_version)
     return end(connection, "a client of another version"), false;
-  if (!message.descriptors[0] || !connection.segment.map(message.descriptors[0].get()))
+  auto segment = std::make_shared<ClientSegment>();
+  if (!message.descriptors[0] || !segment->map(message.descriptors[0].get()))
     return end(connection, "a client without usable memory"), false;
+  connection.segment = std::move(segment);
   connection.application = queue_.number_of({hello.application, strnlen(hello.application, sizeof hello.application)});
   const forward_welcome welcome{forward_version, 0};
   if (!send_to(connection.socket.get(), welcome, beats_.get())) return end(connection, nullptr), false;
@@ -361,12 +369,15 @@ bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& 
 bool ForwardService::take_request(ForwardConnection& connection) {
   const ForwardMessage& message = connection.message;
   const forward_request& request = message.content.request;
-  const bool copying = copies(request.call);
-  if (message.bytes != sizeof request || request.bytes < 0 || (!copying && request.bytes > forward_most_bytes) ||
-      !message.descriptors[0] || copying != static_cast<bool>(message.descriptors[1]))
+  const std::size_t descriptors = descriptors_for(request.call);
+  if (message.bytes != sizeof request || request.bytes < 0 ||
+      (!copies(request.call) && request.bytes > forward_most_bytes) ||
+      (descriptors > 0) != static_cast<bool>(message.descriptors[0]) ||
+      (descriptors > 1) != static_cast<bool>(message.descriptors[1]))
     return end(connection, "a request that is none"), false;
   connection.arrival = node_now();
-  if (is_served(message) && queue(connection)) return false;
+  const bool waits = request.call != forward_hold && (request.call == forward_store || is_served(message));
+  if (waits && queue(connection)) return false;
   return carry_out(connection);
 }
 
@@ -374,19 +385,18 @@ bool ForwardService::take_request(ForwardConnection& connection) {
 // that do not know of each other: it is enough that those which touch the same bytes are not carried out together.
 bool ForwardService::queue(ForwardConnection& connection) {
   const forward_request& request = connection.message.content.request;
-  const int file = connection.message.descriptors[0].get();
-  struct stat about {};
-  if (fstat(file, &about) != 0) return false;
   request_scheduler::IoRequest asked;
   asked.ticket = connection.number;
-  asked.file = key_of(about.st_dev, about.st_ino);
   asked.writes = request.call != forward_read;
-  const int flags = fcntl(file, F_GETFL);
-  const bool appends = asked.writes && (flags & O_APPEND) != 0;
-  std::int64_t at = request.offset >= 0 ? request.offset : lseek(file, 0, SEEK_CUR);
-  if (appends) at = about.st_size;
-  asked.extents.push_back({std::max<std::int64_t>(at, 0), request.bytes});
-  asked.flags = static_cast<std::uint32_t>(flags & (O_DIRECT | O_SYNC | O_DSYNC));
+  if (request.call == forward_store) {
+    const auto collected = collected_by(connection);
+    const CollectedWrites::Pending pending = collected ? collected->pending() : CollectedWrites::Pending{};
+    if (pending.bytes == 0) return false;
+    asked.file = collected->key();
+    asked.extents.push_back({std::max<std::int64_t>(pending.offset, 0), pending.bytes});
+  } else if (!describe(request, connection.message.descriptors[0].get(), asked)) {
+    return false;
+  }
   asked.application = connection.application;
   asked.user = connection.user;
   asked.arrival = connection.arrival;
@@ -395,7 +405,7 @@ bool ForwardService::queue(ForwardConnection& connection) {
 
 // Has the client make a call whose descriptors could not be received, because this process has too many.
 bool ForwardService::leave(ForwardConnection& connection) {
-  if (!connection.segment.is_mapped()) return end(connection, "no free descriptor"), false;
+  if (!connection.segment) return end(connection, "no free descriptor"), false;
   forward_answer answer{};
   answer.own = forward_once;
   ++refused_;
@@ -411,9 +421,14 @@ bool ForwardService::is_served(const ForwardMessage& message) const {
     if (!one) continue;
     if (fstat(one.get(), &file) != 0 || !S_ISREG(file.st_mode)) return false;
     is_here = is_here || file.st_dev == device_;
-    if (settings_.held != nullptr && settings_.held->any()) settings_.held->await(key_of(file.st_dev, file.st_ino));
+    await_holders(key_of(file.st_dev, file.st_ino));
   }
   return is_here;
+}
+
+// Waits until I/O servers have stored what they hold of the file.
+void ForwardService::await_holders(FileKey file) const {
+  if (settings_.held != nullptr && settings_.held->any()) settings_.held->await(file);
 }
 
 // True if the client is still there. One that was killed while its call waited makes it no more.
@@ -427,24 +442,93 @@ bool ForwardService::is_there(const ForwardConnection& connection) {
 // The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
 // Returns false if the connection has ended.
 bool ForwardService::carry_out(ForwardConnection& connection) {
-  ForwardMessage& message = connection.message;
-  const forward_request& request = message.content.request;
   if (!is_there(connection)) return end(connection, nullptr), false;
   forward_answer answer{};
-  if (is_served(message)) {
-    answer.result =
-        call(request, message.descriptors[0].get(), message.descriptors[1].get(), connection.segment.memory());
-    answer.error = answer.result < 0 ? errno : 0;
-    answer.own = exceeds_own_limit(answer.error) ? forward_once : 0;
-    ++requests_;
-    bytes_ += std::max<std::int64_t>(answer.result, 0);
-    if (settings_.limit_bytes_per_s > 0) take_time(answer.result);
-  } else {
-    answer.own = forward_always;
-    ++refused_;
+  switch (connection.message.content.request.call) {
+    case forward_hold: hold(connection, answer); break;
+    case forward_store: store(connection, answer); break;
+    default: make_call(connection, answer); break;
   }
-  message.descriptors = {};
+  if (answer.own != 0) ++refused_;
+  connection.message.descriptors = {};
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
+}
+
+void ForwardService::make_call(ForwardConnection& connection, forward_answer& answer) {
+  ForwardMessage& message = connection.message;
+  if (!is_served(message)) {
+    answer.own = forward_always;
+    return;
+  }
+  answer.result = call(message.content.request, message.descriptors[0].get(), message.descriptors[1].get(),
+                       connection.segment->memory());
+  answer.error = answer.result < 0 ? errno : 0;
+  answer.own = exceeds_own_limit(answer.error) ? forward_once : 0;
+  count(answer.result);
+}
+
+void ForwardService::count(std::int64_t bytes) {
+  ++requests_;
+  bytes_ += std::max<std::int64_t>(bytes, 0);
+  if (settings_.limit_bytes_per_s > 0) take_time(bytes);
+}
+
+// ---- collected writes ----------------------------------------------------------------------------------------------
+
+std::shared_ptr<CollectedWrites> ForwardService::collected_by(const ForwardConnection& connection) const {
+  const std::lock_guard lock(mutex_);
+  return connection.collected;
+}
+
+void ForwardService::hold(ForwardConnection& connection, forward_answer& answer) {
+  Fd& file = connection.message.descriptors[0];
+  struct stat about {};
+  if (!is_served(connection.message) || fstat(file.get(), &about) != 0) {
+    answer.own = forward_always;
+    return;
+  }
+  answer.own = has_no_limit() ? 0 : forward_once;
+  if (answer.own != 0) return;
+  const auto old = collected_by(connection);
+  if (old) old->close();
+  auto collected =
+      std::make_shared<CollectedWrites>(connection.segment, std::move(file), key_of(about.st_dev, about.st_ino));
+  const std::lock_guard lock(mutex_);
+  connection.collected = std::move(collected);
+}
+
+void ForwardService::store(ForwardConnection& connection, forward_answer& answer) {
+  const auto collected = collected_by(connection);
+  if (!collected) {
+    answer.own = forward_once;
+    return;
+  }
+  await_holders(collected->key());
+  const bool is_last = (connection.message.content.request.flags & forward_last) != 0;
+  answer.result = is_last ? collected->close() : collected->store_all();
+  count(answer.result);
+  if (!is_last) return;
+  const std::lock_guard lock(mutex_);
+  connection.collected = nullptr;
+}
+
+// Writes what clients have collected for some time, and gives descriptors back that have not been used meanwhile.
+void ForwardService::store_late() {
+  pollfd stopped{stop_.get(), POLLIN, 0};
+  while (!stopping_) {
+    poll(&stopped, 1, forward_beat_ms);
+    std::vector<std::shared_ptr<CollectedWrites>> all;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [number, connection] : connections_)
+        if (connection->collected) all.push_back(connection->collected);
+    }
+    for (const auto& one : all) {
+      if (one->pending().bytes > 0) await_holders(one->key());
+      const std::int64_t written = one->look();
+      if (written > 0) count(written);
+    }
+  }
 }
 
 // Lets a call take as long as if all calls shared a device of that rate.
@@ -459,6 +543,11 @@ void ForwardService::take_time(std::int64_t bytes) {
 
 void ForwardService::end(ForwardConnection& connection, const char* reason) {
   if (reason != nullptr) log_(std::string("disconnected a forwarding client: ") + reason);
+  if (const auto collected = collected_by(connection)) {
+    if (collected->pending().bytes > 0) await_holders(collected->key());
+    const std::int64_t written = collected->close();
+    if (written > 0) count(written);
+  }
   const std::lock_guard lock(mutex_);
   connections_.erase(connection.number);
 }

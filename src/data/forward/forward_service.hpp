@@ -3,7 +3,7 @@
 //
 // A few threads wait for all connections together. A thread receives all requests that have come, asks the scheduler
 // which is next, carries it out, and answers. So a call costs two changes of context while no other waits. A client has
-// at most one request under way on a connection.
+// at most one request under way on a connection. A thread of its own writes what clients have collected for some time.
 #pragma once
 
 #include <atomic>
@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "forward/collected_writes.hpp"
 #include "forward/forward_queue.hpp"
 #include "forward/protocol.h"
 #include "transport/held_view.hpp"
@@ -51,7 +52,7 @@ class ForwardService {
   // resources, or `directory` cannot be looked at.
   static Result<std::unique_ptr<ForwardService>> start(const ForwardSettings& settings, const std::string& directory,
                                                        Fd listener, Log log);
-  // Ends calls under way, answers them, and disconnects all clients.
+  // Ends calls under way, answers them, writes what is collected, and disconnects all clients.
   ~ForwardService();
   ForwardService(const ForwardService&) = delete;
   ForwardService& operator=(const ForwardService&) = delete;
@@ -84,6 +85,13 @@ class ForwardService {
   bool queue(ForwardConnection& connection);
   bool carry_out(ForwardConnection& connection);
   static bool is_there(const ForwardConnection& connection);
+  void make_call(ForwardConnection& connection, forward_answer& answer);
+  void hold(ForwardConnection& connection, forward_answer& answer);
+  void store(ForwardConnection& connection, forward_answer& answer);
+  void store_late();
+  void await_holders(FileKey file) const;
+  void count(std::int64_t bytes);
+  std::shared_ptr<CollectedWrites> collected_by(const ForwardConnection& connection) const;
   bool leave(ForwardConnection& connection);
   bool is_served(const ForwardMessage& message) const;
   void take_time(std::int64_t bytes);

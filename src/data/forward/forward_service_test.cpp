@@ -7,7 +7,9 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -161,6 +163,8 @@ TEST_F(Forwarding, DisconnectsWhoBreaksTheProtocolAndServesOthers) {
   EXPECT_TRUE(ends(request(forward_write, 0, -1), {file.get()}, false));
   EXPECT_TRUE(ends(request(forward_write, 0, forward_most_bytes + 1), {file.get()}, false));
   EXPECT_TRUE(ends(request(forward_copy, 0, 1), {file.get()}, false));
+  EXPECT_TRUE(ends(request(forward_hold, 0, 0), {}, false));
+  EXPECT_TRUE(ends(request(forward_store, 0, 0), {file.get()}, false));
   EXPECT_TRUE(ends(request(forward_write, 0, 1), {file.get(), file.get()}, false));
   EXPECT_TRUE(ends(hello, {file.get(), file.get(), file.get()}, false));
   send(good, request(forward_write, 0, 1), {file.get()});
@@ -199,6 +203,66 @@ TEST_F(Forwarding, CountsWhatEachApplicationWaited) {
   ASSERT_TRUE(receive<forward_answer>(socket));
   EXPECT_NE(service_->state().find("forwarded_of solver requests 1 bytes 5 waited_ns "), std::string::npos)
       << service_->state();
+}
+
+// Returns what a client collects in its segment.
+forward_collected* collected_in(const Fd& memory) {
+  void* const mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), forward_collected_at);
+  return static_cast<forward_collected*>(mapped);
+}
+
+std::string text_of(const Fd& file) {
+  std::array<char, 64> seen{};
+  const ssize_t bytes = pread(file.get(), seen.data(), seen.size(), 0);
+  return {seen.data(), static_cast<std::size_t>(std::max<ssize_t>(bytes, 0))};
+}
+
+TEST_F(Forwarding, WritesWhatIsCollectedWhenItIsAskedAndWhenTheClientHasEnded) {
+  const Fd memory = segment(), file = open("a");
+  forward_collected* const head = collected_in(memory);
+  {
+    const Fd socket = greeted(connect(), memory);
+    send(socket, request(forward_hold, -1, 0), {file.get()});
+    ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);
+    ASSERT_EQ(pwrite(memory.get(), "abcd", 4, 0), 4);
+    std::atomic_ref(head->filled).store(4);
+    send(socket, request(forward_store, -1, 0), {});
+    ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);
+    EXPECT_EQ(text_of(file), "abcd");
+    EXPECT_EQ(std::atomic_ref(head->filled).load(), 0U);
+    head->offset = 4;
+    ASSERT_EQ(pwrite(memory.get(), "ef", 2, 0), 2);
+    std::atomic_ref(head->filled).store(2);
+  }
+  for (int i = 0; i < 2000 && text_of(file) != "abcdef"; ++i) usleep(10'000);
+  EXPECT_EQ(text_of(file), "abcdef");
+}
+
+TEST_F(Forwarding, WritesWhatIsCollectedAfterSomeTimeAndBeforeItEnds) {
+  const Fd memory = segment(), file = open("a"), socket = greeted(connect(), memory);
+  forward_collected* const head = collected_in(memory);
+  send(socket, request(forward_hold, -1, 0), {file.get()});
+  ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);
+  ASSERT_EQ(pwrite(memory.get(), "abcd", 4, 0), 4);
+  std::atomic_ref(head->filled).store(4);
+  for (int i = 0; i < 2000 && (std::atomic_ref(head->stored).load() & forward_closed) == 0; ++i) usleep(10'000);
+  EXPECT_EQ(text_of(file), "abcd");
+  EXPECT_EQ(std::atomic_ref(head->filled).load(), 4 | forward_closed);
+  std::memset(head, 0, sizeof *head);
+  head->offset = 4;
+  send(socket, request(forward_hold, -1, 0), {file.get()});
+  ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);
+  std::atomic_ref(head->filled).store(4);
+  service_.reset();
+  EXPECT_EQ(text_of(file), "abcdabcd");
+}
+
+TEST_F(Forwarding, KeepsNoDescriptorsOfOtherFilesAndStoresNothingUnasked) {
+  const Fd memory = segment(), socket = greeted(connect(), memory), elsewhere{memfd_create("elsewhere", 0)};
+  send(socket, request(forward_hold, -1, 0), {elsewhere.get()});
+  EXPECT_EQ(receive<forward_answer>(socket)->own, forward_always);
+  send(socket, request(forward_store, -1, 0), {});
+  EXPECT_EQ(receive<forward_answer>(socket)->own, forward_once);
 }
 
 TEST_F(Forwarding, EndsItsConnectionsWithItself) {

@@ -11,24 +11,45 @@
 // of a descriptor carries the file as it is now: the server keeps none, and its file offset, flags and rights are those
 // of the client's own open file description.
 //
+// With close-to-open consistency a client collects small writes in the segment of a connection that it uses for nothing
+// else. After forward_hold the server keeps the descriptor until a forward_store that says so, the client's end, or
+// some time without writes. It writes what is there when the client asks, some time after it has come, and when the
+// client has ended.
+//
 // All numbers are in the byte order of the node, because both ends are on it.
 #pragma once
 
 #include <stdint.h>
 
 enum {
-  forward_version = 1,
+  forward_version = 2,
   forward_most_bytes = 64 << 20,  // data of one call, and the size of a segment
   forward_name_bytes = 64,
-  forward_beat_ms = 250,  // between two beats of a server
+  forward_beat_ms = 250,                             // between two beats of a server, and two looks at collected writes
+  forward_collected_bytes = 1 << 20,                 // that a client collects at most
+  forward_collected_at = forward_most_bytes - 4096,  // in the segment: a struct forward_collected
 };
 
 enum forward_call {
   forward_read,
   forward_write,
-  forward_copy,  // copy_file_range: from the second descriptor to the first
-  forward_send,  // sendfile, in the same way
+  forward_copy,   // copy_file_range: from the second descriptor to the first
+  forward_send,   // sendfile, in the same way
+  forward_hold,   // keeps the descriptor for what the client collects from now on
+  forward_store,  // writes what is collected, after which the client begins at the start of the segment. No descriptor
 };
+
+enum { forward_last = 1 };  // flag of forward_store: the server keeps the descriptor no longer
+
+// Writes that a client collects. Both ends access the first three as atomic variables.
+struct forward_collected {
+  uint64_t filled;  // bytes that the client has put in; with forward_closed: it can put in no more
+  uint64_t stored;  // bytes of these that the server has written, or has failed to write; with forward_closed: it has
+                    // closed its descriptor
+  uint32_t error;   // number of errno, if a write has failed since the client set it to 0
+  int64_t offset;   // in the file, of the first byte. The client sets it while nothing is collected
+};
+#define forward_closed (UINT64_C(1) << 63)
 
 struct forward_hello {
   uint32_t version;

@@ -59,7 +59,7 @@ static _Thread_local unsigned last_used;
 
 static bool is_ours(const struct own_descriptor* one) {
   struct stat about;
-  return one->fd > 0 && fstat(one->fd, &about) == 0 && about.st_ino == one->inode && about.st_dev == one->device;
+  return one->fd > 0 && raw_fstat(one->fd, &about) == 0 && about.st_ino == one->inode && about.st_dev == one->device;
 }
 
 // Moves a new descriptor out of the way, to the highest numbers: programs expect the lowest free ones for themselves.
@@ -73,7 +73,7 @@ static struct own_descriptor take_over(int fd) {
   if (high >= 0) RAW1(SYS_close, fd);
   own.fd = high >= 0 ? (int)high : fd;
   struct stat about;
-  if (fstat(own.fd, &about) == 0) own.inode = about.st_ino, own.device = about.st_dev;
+  if (raw_fstat(own.fd, &about) == 0) own.inode = about.st_ino, own.device = about.st_dev;
   return own;
 }
 
@@ -323,6 +323,16 @@ bool channels_release(void) {
 }
 
 char* channel_memory(struct channel* channel) { return channel->memory; }
+uint32_t channel_epoch(const struct channel* channel) { return channel->epoch; }
+bool channel_is_connected(const struct channel* channel) { return is_ours(&channel->socket); }
+
+bool channel_connect(struct channel* channel, enum forward_count* why) {
+  const int before = errno;
+  *why = forward_no_slot;
+  const bool connected = is_ours(&channel->segment_file) && have_connection(channel, why);
+  errno = before;
+  return connected;
+}
 
 // ---- calls ---------------------------------------------------------------------------------------------------------
 
@@ -365,7 +375,8 @@ static enum channel_outcome call(struct channel* channel, const struct forward_r
                                  struct forward_answer* answer) {
   const int descriptors[2] = {file, from};
   struct forward_request copy = *request;
-  if (send_with(channel->socket.fd, &copy, sizeof copy, descriptors, from < 0 ? 1 : 2) != (long)sizeof copy)
+  const size_t count = file < 0 ? 0 : from < 0 ? 1 : 2;
+  if (send_with(channel->socket.fd, &copy, sizeof copy, descriptors, count) != (long)sizeof copy)
     return channel_not_sent;
   int none = -1;
   if (!await_answer(channel) && !end_server(channel) &&

@@ -37,7 +37,14 @@ enum channel_outcome {
   channel_unknown,   // the server hangs, and could not be ended; or the program has closed the connection
 };
 
-// Sends the request with the descriptors (`from` -1: none) and waits for the answer. A server that shows no sign of
+// Returns the epoch of the servers for which the connection was made.
+uint32_t channel_epoch(const struct channel* channel);
+// False if the connection has been given up, or the program has closed its descriptor.
+bool channel_is_connected(const struct channel* channel);
+// Connects it anew, with the memory that it has. Returns false if there is no server, and `why` says why.
+bool channel_connect(struct channel* channel, enum forward_count* why);
+
+// Sends the request with the descriptors (-1: none) and waits for the answer. A server that shows no sign of
 // life for 5 s is killed.
 enum channel_outcome channel_call(struct channel* channel, const struct forward_request* request, int file, int from,
                                   struct forward_answer* answer);

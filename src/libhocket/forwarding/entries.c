@@ -15,7 +15,7 @@ enum { page_bytes = 4096 };
 
 bool redirect(void* function, void (*replacement)(void)) {
   // endbr64, for processors that check where indirect calls go; jmp *0(%rip); the address.
-  unsigned char jump[18] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
+  unsigned char jump[redirect_bytes] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
   memcpy(jump + 10, &replacement, sizeof replacement);
   const uintptr_t first = (uintptr_t)function & ~(uintptr_t)(page_bytes - 1);
   const uintptr_t last = ((uintptr_t)function + sizeof jump - 1) & ~(uintptr_t)(page_bytes - 1);

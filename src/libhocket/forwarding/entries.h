@@ -3,6 +3,8 @@
 
 #include <stdbool.h>
 
+enum { redirect_bytes = 18 };  // of a function that are overwritten
+
 // Writes a jump to `replacement` over the beginning of `function`. Nothing may call the function meanwhile, so it is
 // for the time before `main`, while there is one thread. The function cannot be called any more. Returns false if the
 // system forbids changes of code, or if the processor is not x86-64; the function is as it was then.

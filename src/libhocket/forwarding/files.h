@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+enum { file_most_descriptors = 1 << 16 };  // larger ones are not forwarded
+
 enum file_hint {
   file_unknown,
   file_direct,  // is no regular file below the prefix
@@ -24,5 +26,11 @@ void file_forget(unsigned first, unsigned last);
 void file_opened(int fd);
 // Notes that `fd` refers to the same open file description as `old` now.
 void file_duplicated(int old, int fd);
+// True if this process alone has the open file description, and no other descriptor of it.
+bool file_is_single(int fd);
+// Notes that the descriptor has been written to at its offset, or not since something happened; and tells it.
+void file_wrote(int fd);
+void file_not_written(int fd);
+bool file_has_written(int fd);
 // Notes that another process may have the open file descriptions of all descriptors.
 void files_shared(void);

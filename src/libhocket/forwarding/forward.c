@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "forwarding/channels.h"
+#include "forwarding/collect.h"
 #include "forwarding/files.h"
 #include "forwarding/page.h"
 #include "forwarding/raw.h"
@@ -43,7 +44,7 @@ static int64_t bytes_of(const struct iovec* parts, int count) {
 }
 
 // A program that limits the size of its files is to get its signal, which a server cannot give it.
-static bool is_limited(void) {
+bool forward_is_limited(void) {
   struct rlimit64 limit;
   return RAW4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && limit.rlim_cur != RLIM64_INFINITY;
 }
@@ -99,7 +100,7 @@ static void note(const struct forward_request* request, int fd, struct before* b
   before->offset = RAW3(SYS_lseek, fd, 0, SEEK_CUR);
   before->size = -1;
   struct stat about;
-  if (appends(request, fd) && fstat(fd, &about) == 0) before->size = about.st_size;
+  if (appends(request, fd) && raw_fstat(fd, &about) == 0) before->size = about.st_size;
 }
 
 // What became of an attempt to make a call.
@@ -254,6 +255,15 @@ static enum attempt try_access(struct channel* channel, void* call, ssize_t* res
   return attempt_direct;
 }
 
+// Fails a call with the error of an earlier write that was collected.
+static bool has_failed(int fd, ssize_t* result) {
+  const int error = collect_take_error(fd);
+  if (error == 0) return false;
+  errno = error;
+  *result = -1;
+  return true;
+}
+
 bool forward_access(const struct forward_data* data, ssize_t* result) {
   if (!forward_is_on) return false;
   const enum file_hint hint = file_look(data->fd);
@@ -261,10 +271,13 @@ bool forward_access(const struct forward_data* data, ssize_t* result) {
   if (page_is_direct()) return page_count(forward_unserved, 1), false;
   const int64_t bytes = bytes_of(data->parts, data->count);
   if (bytes <= 0 || data->offset < -1) return false;
+  if (collect_is_on && (collect_write(data, bytes, result) || has_failed(data->fd, result))) return true;
   if (bytes > forward_most_bytes) return page_count(forward_too_large, 1), false;
-  if (data->writes && is_limited()) return page_count(forward_limited, 1), false;
+  if (data->writes && forward_is_limited()) return page_count(forward_limited, 1), false;
   struct access_call call = {data, hint, bytes};
-  return make(try_access, &call, bytes, result);
+  const bool done = make(try_access, &call, bytes, result);
+  if (done && data->writes && data->offset == -1 && *result > 0) file_wrote(data->fd);
+  return done;
 }
 
 struct copy_call {
@@ -285,7 +298,8 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
   if (file_look(fd) == file_direct && file_look(from) == file_direct) return false;
   if (page_is_direct()) return page_count(forward_unserved, 1), false;
   if ((from_at && *from_at < 0) || (at && *at < 0)) return false;
-  if (is_limited()) return page_count(forward_limited, 1), false;
+  collect_store_all();
+  if (forward_is_limited()) return page_count(forward_limited, 1), false;
   struct copy_call call = {
       {is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1, from_at ? *from_at : -1, (int64_t)bytes},
       fd,

@@ -10,6 +10,9 @@
 // True if this process forwards anything. Set before `main`.
 extern bool forward_is_on;
 
+// True if this process limits the size of files that it writes.
+bool forward_is_limited(void);
+
 struct forward_data {
   bool writes;
   int fd;

@@ -14,7 +14,7 @@ static size_t prefix_length;
 // The page must belong to this user or root, because it names the sockets to which data are sent.
 static bool is_usable(int fd) {
   struct stat about;
-  if (fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size < (off_t)sizeof(struct forward_page))
+  if (raw_fstat(fd, &about) != 0 || !S_ISREG(about.st_mode) || about.st_size < (off_t)sizeof(struct forward_page))
     return false;
   return (about.st_uid == (uid_t)RAW1(SYS_geteuid, 0) || about.st_uid == 0) &&
          (about.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -74,7 +74,8 @@ uint32_t page_new_process(void) { return atomic_fetch_add_explicit(&page->proces
 const char* page_application(void) { return page->application; }
 bool page_is_direct(void) { return atomic_load_explicit(&page->direct, memory_order_relaxed) != 0; }
 // The second half is for a caller that has found no server, while the application was given none.
-bool page_fails_without_servers(void) { return page->fails != 0 && !page_is_direct(); }
+bool page_fails_without_servers(void) { return (page->choices & forward_fails) != 0 && !page_is_direct(); }
+bool page_collects(void) { return (page->choices & forward_collects) != 0; }
 
 void page_count(enum forward_count what, uint64_t by) {
   if (page) atomic_fetch_add_explicit(&page->counts[what], by, memory_order_relaxed);

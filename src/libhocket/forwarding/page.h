@@ -29,4 +29,6 @@ const char* page_application(void);
 bool page_is_direct(void);
 // True if calls fail while no server runs.
 bool page_fails_without_servers(void);
+// True if small writes are collected (close-to-open consistency).
+bool page_collects(void);
 void page_count(enum forward_count what, uint64_t by);

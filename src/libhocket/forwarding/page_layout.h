@@ -22,13 +22,19 @@ enum forward_count {
   forward_no_slot,    // all connections of the process are in use, or it has no descriptor or memory for one
   forward_unsafe,     // the thread may be cancelled at any time, or is a child of vfork
   forward_no_server,
-  forward_mapped,     // a mapping of a file, whose loads and stores nobody sees
-  forward_redone,     // by the client, after a server had ended
-  forward_lost,       // failed with EIO, because nobody knows if a server that ended had done it
-  forward_unpatched,  // processes whose libc could not be changed, so C's streams are not forwarded
-  forward_sandboxed,  // processes that have limited their system calls (seccomp), and go on directly
-  forward_unserved,   // made directly, because the application was given no server
+  forward_mapped,           // a mapping of a file, whose loads and stores nobody sees
+  forward_redone,           // by the client, after a server had ended
+  forward_lost,             // failed with EIO, because nobody knows if a server that ended had done it
+  forward_unpatched,        // processes whose libc could not be changed, so C's streams are not forwarded
+  forward_sandboxed,        // processes that have limited their system calls (seccomp), and go on directly
+  forward_unserved,         // made directly, because the application was given no server
+  forward_collected_calls,  // of the forwarded ones, those that were collected before they were sent
   forward_counts,
+};
+
+enum forward_choice {
+  forward_fails = 1,     // calls fail with EIO while no server runs; else they are made directly
+  forward_collects = 2,  // close-to-open consistency
 };
 
 struct forward_page {
@@ -37,7 +43,7 @@ struct forward_page {
   _Atomic uint32_t epoch;      // of the servers below; odd while they change
   _Atomic uint32_t servers;    // how many are in use
   uint32_t group;              // that many processes stand for a node, and use the same server
-  uint32_t fails;              // 1: calls fail with EIO while no server runs; 0: they are made directly
+  uint32_t choices;            // of enum forward_choice
   _Atomic uint32_t processes;  // that have come so far
   _Atomic uint32_t direct;     // 1: the application was given no server, so that no server is in use; calls are direct
   char application[forward_name_bytes];

@@ -2,6 +2,7 @@
 // vfork, and leave errno as it is.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/syscall.h>
 
 // Makes the system call. Returns what the kernel returns: a negative number of errno if it fails.
@@ -37,3 +38,6 @@ static inline long raw_call(long number, long a, long b, long c, long d, long e,
 #define RAW2(number, a, b) RAW(number, a, b, 0, 0, 0, 0)
 #define RAW3(number, a, b, c) RAW(number, a, b, c, 0, 0, 0)
 #define RAW4(number, a, b, c, d) RAW(number, a, b, c, d, 0, 0)
+
+// libc's fstat may lead back here.
+static inline long raw_fstat(int fd, struct stat* about) { return RAW2(SYS_fstat, fd, about); }

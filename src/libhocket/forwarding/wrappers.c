@@ -5,7 +5,6 @@
 // other preloaded tools see it. Functions that libc does not call by itself are forwarded here.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,9 +12,7 @@
 #include <pthread.h>
 #include <spawn.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -29,23 +26,18 @@
 #include <unistd.h>
 
 #include "forwarding/channels.h"
+#include "forwarding/collect.h"
+#include "forwarding/collect_wrappers.h"
 #include "forwarding/entries.h"
 #include "forwarding/files.h"
 #include "forwarding/forward.h"
 #include "forwarding/page.h"
 #include "forwarding/raw.h"
-
-#define EXPORT __attribute__((visibility("default")))
+#include "forwarding/wrap.h"
 
 static bool is_redirected;  // libc's functions lead here
 
 // ---- calls that end in the kernel ----------------------------------------------------------------------------------
-
-static ssize_t result_of(long result) {
-  if (result >= 0) return result;
-  errno = (int)-result;
-  return -1;
-}
 
 // Makes a call in which this thread may be cancelled, as libc does.
 static ssize_t call_kernel(long number, long a, long b, long c, long d, long e, long f) {
@@ -69,6 +61,7 @@ static ssize_t call_kernel(long number, long a, long b, long c, long d, long e, 
     return kernel;                                                  \
   }
 
+#define FALLTHROUGH __attribute__((fallthrough))
 #define ONE(data, bytes) (&(const struct iovec){(void*)(data), bytes}), 1
 #define ALL(parts, count) parts, count
 #define OFFSET(at) ((at) < 0 ? -2 : (at)) /* the kernel refuses negative offsets */
@@ -95,24 +88,6 @@ END(pwritev64v2, true, (int fd, const struct iovec* parts, int count, off64_t at
     flags, KERNEL(SYS_pwritev2, fd, parts, count, at, 0, flags))
 
 // ---- wrappers of them ----------------------------------------------------------------------------------------------
-
-// The constructors look up all functions, because the loader may be busy when a signal handler calls the first one.
-#define KNOWN(name, symbol)           \
-  static _Atomic(void*) known_##name; \
-  __attribute__((constructor)) static void find_##name(void) { known_##name = dlsym(RTLD_NEXT, symbol); }
-
-static void* look_up(_Atomic(void*)* known, const char* name) {
-  void* found = atomic_load_explicit(known, memory_order_acquire);
-  if (!found) {
-    found = dlsym(RTLD_NEXT, name);
-    if (!found) abort();  // the program could not have been linked
-    atomic_store_explicit(known, found, memory_order_release);
-  }
-  return found;
-}
-
-#define NEXT(result_type, name, symbol, parameters) \
-  result_type(*next) parameters = __extension__(result_type(*) parameters) look_up(&known_##name, symbol)
 
 // Wraps a function whose libc function is END. `end` has the same arguments.
 #define WRAP(name, end, parameters, arguments)       \
@@ -184,18 +159,6 @@ COPY(sendfile64, true, (int fd, int from, off64_t* from_at, size_t bytes), (fd, 
 
 // ---- descriptors ---------------------------------------------------------------------------------------------------
 
-// Wraps a function after which descriptors are closed or refer to other files.
-#define FORGETTING(result_type, name, parameters, arguments, first, last) \
-  KNOWN(name, #name)                                                      \
-  EXPORT result_type name parameters {                                    \
-    NEXT(result_type, name, #name, parameters);                           \
-    const unsigned from = (unsigned)(first), to = (unsigned)(last);       \
-    file_forget(from, to);                                                \
-    result_type result = next arguments;                                  \
-    file_forget(from, to); /* another thread may have looked it up */     \
-    return result;                                                        \
-  }
-
 static int descriptor_of(FILE* stream) {
   const int before = errno;
   const int fd = stream ? fileno(stream) : -1;
@@ -203,19 +166,49 @@ static int descriptor_of(FILE* stream) {
   return fd;
 }
 
-FORGETTING(int, close, (int fd), (fd), fd, fd)
+// Forgets what descriptors are that will refer to something else. Returns the number of errno of a collected write of
+// the first one that has failed; 0: none has.
+static int forget(unsigned from, unsigned to) {
+  if (collect_is_on) collect_end(from, to);
+  file_forget(from, to);
+  return collect_is_on ? collect_take_error((int)from) : 0;
+}
+
+// Wraps a function after which descriptors are closed or refer to other files. What it writes by itself is not
+// collected. `failure` is its result if a collected write has failed.
+#define FORGETTING(result_type, name, parameters, arguments, first, last, failure) \
+  KNOWN(name, #name)                                                               \
+  EXPORT result_type name parameters {                                             \
+    NEXT(result_type, name, #name, parameters);                                    \
+    const unsigned from = (unsigned)(first), to = (unsigned)(last);                \
+    const bool avoided = collect_avoids;                                           \
+    const int error = forget(from, to);                                            \
+    collect_avoids = true;                                                         \
+    result_type result = next arguments;                                           \
+    collect_avoids = avoided;                                                      \
+    file_forget(from, to); /* another thread may have looked it up */              \
+    if (error == 0) return result;                                                 \
+    errno = error;                                                                 \
+    return failure;                                                                \
+  }
+
+FORGETTING(int, close, (int fd), (fd), fd, fd, -1)
 FORGETTING(int, close_range, (unsigned first_fd, unsigned last_fd, int flags), (first_fd, last_fd, flags), first_fd,
-           last_fd)
-FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), from)
-FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), from)
+           last_fd, result)
+FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), from, EOF)
+FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), from, result)
 FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), from)
+           descriptor_of(stream), from, result)
 FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), from)
-FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX)
+           descriptor_of(stream), from, result)
+FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX, result)
 
 // Our descriptors are the program's if it has no others left. True if there are some now, and it can try again.
-static bool has_room(int result) { return result < 0 && errno == EMFILE && forward_is_on && channels_release(); }
+static bool has_room(int result) {
+  if (result >= 0 || errno != EMFILE || !forward_is_on) return false;
+  collect_end_all();
+  return channels_release();
+}
 
 // Wraps a function that makes another descriptor of an open file description.
 static int duplicated(int old, int fd) {
@@ -226,6 +219,7 @@ static int duplicated(int old, int fd) {
   KNOWN(name, #name)                             \
   EXPORT int name parameters {                   \
     NEXT(int, name, #name, parameters);          \
+    collect_end_all();                           \
     int fd = next arguments;                     \
     if (has_room(fd)) fd = next arguments;       \
     return duplicated(old, fd);                  \
@@ -242,6 +236,7 @@ DUPLICATING(dup3, (int old, int new, int flags), (old, new, flags))
     va_start(rest, command);                                                                     \
     void* const argument = va_arg(rest, void*); /* or a number, which is handed on as it came */ \
     va_end(rest);                                                                                \
+    if (command != F_GETFD && command != F_SETFD && command != F_GETFL) collect_end_all();       \
     int result = next(fd, command, argument);                                                    \
     const bool duplicates = command == F_DUPFD || command == F_DUPFD_CLOEXEC;                    \
     if (duplicates && has_room(result)) result = next(fd, command, argument);                    \
@@ -253,14 +248,25 @@ CONTROLLING(fcntl64)
 KNOWN(closefrom, "closefrom")
 EXPORT void closefrom(int first) {
   NEXT(void, closefrom, "closefrom", (int));
+  forget((unsigned)first, UINT_MAX);
   next(first);
   file_forget((unsigned)first, UINT_MAX);
 }
 
 // Wraps a function that returns a new descriptor, of an open file description that this process alone has.
 static int opened(int fd) {
-  if (fd >= 0) file_opened(fd);
+  if (fd < 0) return fd;
+  if (collect_is_on) collect_opened(fd);
+  if (collect_is_on && !collect_is_mine())
+    file_forget((unsigned)fd, (unsigned)fd);  // the table is the parent's
+  else
+    file_opened(fd);
   return fd;
+}
+
+// A file that is emptied at its opening may be one of which something is collected.
+static void before_open(bool empties) {
+  if (collect_is_on && empties) collect_store_all();
 }
 #define OPENING(name, parameters, arguments)                          \
   KNOWN(name, #name)                                                  \
@@ -273,6 +279,7 @@ static int opened(int fd) {
       mode = va_arg(rest, mode_t);                                    \
       va_end(rest);                                                   \
     }                                                                 \
+    before_open((flags & O_TRUNC) != 0);                              \
     int fd = next arguments;                                          \
     if (has_room(fd)) fd = next arguments;                            \
     return opened(fd);                                                \
@@ -286,6 +293,7 @@ OPENING(openat64, (int at, const char* path, int flags, ...), (at, path, flags, 
   KNOWN(name, #name)                        \
   EXPORT int name parameters {              \
     NEXT(int, name, #name, parameters);     \
+    before_open(true);                      \
     return opened(next arguments);          \
   }
 OPENED(creat, (const char* path, mode_t mode), (path, mode))
@@ -307,6 +315,7 @@ OPENED(mkostemp64, (char* path, int flags), (path, flags))
   KNOWN(name, #name)                                      \
   EXPORT FILE* name parameters {                          \
     NEXT(FILE*, name, #name, parameters);                 \
+    before_open(true);                                    \
     FILE* stream = next arguments;                        \
     if (!stream && has_room(-1)) stream = next arguments; \
     opened(descriptor_of(stream));                        \
@@ -317,12 +326,18 @@ STREAMING(fopen64, (const char* restrict path, const char* restrict mode), (path
 STREAMING(tmpfile, (void), ())
 STREAMING(tmpfile64, (void), ())
 
+// Others may have the open file descriptions of this process from now on, and see what it has written.
+static void share_all(void) {
+  files_shared();
+  collect_end_all();
+}
+
 // Children get the descriptors that are not closed at exec.
 #define SHARING(result_type, name, parameters, arguments) \
   KNOWN(name, #name)                                      \
   EXPORT result_type name parameters {                    \
     NEXT(result_type, name, #name, parameters);           \
-    files_shared();                                       \
+    share_all();                                          \
     return next arguments;                                \
   }
 SHARING(int, posix_spawn,
@@ -343,28 +358,42 @@ SHARING(FILE*, popen, (const char* command, const char* mode), (command, mode))
 KNOWN(sendmsg, "sendmsg")
 EXPORT ssize_t sendmsg(int socket, const struct msghdr* message, int flags) {
   NEXT(ssize_t, sendmsg, "sendmsg", (int, const struct msghdr*, int));
-  if (message && message->msg_controllen > 0) files_shared();
+  if (message && message->msg_controllen > 0) share_all();
   return next(socket, message, flags);
 }
 
 // Mappings are not forwarded. They are counted, because nobody sees what the program loads and stores there.
-#define MAPPING(name, offset)                                                                    \
-  KNOWN(name, #name)                                                                             \
-  EXPORT void* name(void* where, size_t bytes, int protection, int flags, int fd, offset at) {   \
-    void* (*next)(void*, size_t, int, int, int, offset) =                                        \
-        __extension__(void* (*)(void*, size_t, int, int, int, offset))                           \
-            atomic_load_explicit(&known_##name, memory_order_acquire);                           \
-    if (!next) return (void*)result_of(RAW(SYS_mmap, where, bytes, protection, flags, fd, at));  \
-    if (forward_is_on && fd >= 0 && file_look(fd) != file_direct) page_count(forward_mapped, 1); \
-    return next(where, bytes, protection, flags, fd, at);                                        \
+#define MAPPING(name, offset)                                                                   \
+  KNOWN(name, #name)                                                                            \
+  EXPORT void* name(void* where, size_t bytes, int protection, int flags, int fd, offset at) {  \
+    void* (*next)(void*, size_t, int, int, int, offset) =                                       \
+        __extension__(void* (*)(void*, size_t, int, int, int, offset))                          \
+            atomic_load_explicit(&known_##name, memory_order_acquire);                          \
+    if (!next) return (void*)result_of(RAW(SYS_mmap, where, bytes, protection, flags, fd, at)); \
+    const bool is_file = forward_is_on && fd >= 0 && file_look(fd) != file_direct;              \
+    if (is_file) page_count(forward_mapped, 1);                                                 \
+    void* const result = next(where, bytes, protection, flags, fd, at);                         \
+    if (is_file && result != MAP_FAILED) collect_mapped(fd, result, bytes);                     \
+    return result;                                                                              \
   }
 MAPPING(mmap, off_t)
 MAPPING(mmap64, off64_t)
+
+KNOWN(munmap, "munmap")
+EXPORT int munmap(void* where, size_t bytes) {
+  int (*next)(void*, size_t) =
+      __extension__(int (*)(void*, size_t)) atomic_load_explicit(&known_munmap, memory_order_acquire);
+  const int result = next ? next(where, bytes) : (int)result_of(RAW2(SYS_munmap, where, bytes));
+  if (result == 0) collect_unmapped(where, bytes);
+  return result;
+}
 
 // A program that limits its system calls may be ended for one that it does not make itself, so it goes on directly.
 static void give_way(void) {
   if (!forward_is_on) return;
   page_count(forward_sandboxed, 1);
+  collect_is_on = false;
+  collect_end_all();
   forward_is_on = false;
 }
 
@@ -419,14 +448,20 @@ EXPORT long syscall(long number, ...) {
 #ifdef SYS_fork
       case SYS_fork:
 #endif
-      case SYS_clone3: files_shared(); break;
-      case SYS_close: file_forget((unsigned)a[0], (unsigned)a[0]); break;
+      case SYS_clone3: share_all(); break;
+      case SYS_close: forget((unsigned)a[0], (unsigned)a[0]); break;
 #ifdef SYS_dup2
-      case SYS_dup2: file_forget((unsigned)a[1], (unsigned)a[1]); break;
+      case SYS_dup2:
 #endif
-      case SYS_dup3: file_forget((unsigned)a[1], (unsigned)a[1]); break;
-      case SYS_close_range: file_forget((unsigned)a[0], (unsigned)a[1]); break;
-      default: break;
+      case SYS_dup3: forget((unsigned)a[1], (unsigned)a[1]); FALLTHROUGH;
+      case SYS_dup:
+        collect_end_all();
+        return duplicated((int)a[0], (int)result_of(raw_call(number, a[0], a[1], a[2], 0, 0, 0)));
+      case SYS_close_range: forget((unsigned)a[0], (unsigned)a[1]); break;
+      case SYS_futex:
+      case SYS_gettid:
+      case SYS_getrandom: break;
+      default: collect_end_all(); break;  // it may concern the file in any way
     }
   return result_of(raw_call(number, a[0], a[1], a[2], a[3], a[4], a[5]));
 }
@@ -461,6 +496,7 @@ static bool redirect_libc(void) {
 static void begin_child(void) {
   if (!forward_is_on) return;
   channels_forked();
+  if (collect_is_on) collect_begin();
   files_shared();
 }
 
@@ -473,8 +509,10 @@ static bool is_hocket(void) {
 // The first constructor: those without a priority come after it.
 __attribute__((constructor(101))) static void begin(void) {
   if (is_hocket() || !page_open() || !channels_prepare()) return;
-  pthread_atfork(NULL, files_shared, begin_child);
+  pthread_atfork(share_all, NULL, begin_child);
   is_redirected = redirect_libc();
   if (!is_redirected) page_count(forward_unpatched, 1);
   forward_is_on = true;
+  if (is_redirected && page_collects() && collect_redirect(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD)))
+    collect_begin();
 }

@@ -1,0 +1,66 @@
+"""Random calls under `hocket forward` beside a byte-by-byte model, also while servers are killed and changed.
+
+$HOCKET_FORWARD_CALLS changes the number of calls of each run.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+from forward_kit import forwarded, hocket, pids_of_servers, start_servers
+
+CALLS = int(os.environ.get("HOCKET_FORWARD_CALLS", "100000"))
+LIMIT_S = 60 + CALLS / 500
+pytestmark = pytest.mark.timeout(2 * LIMIT_S)
+CONSISTENCIES = pytest.mark.parametrize("consistency", ["synchronous", "close-to-open"])
+
+
+@CONSISTENCIES
+def test_random_calls_are_as_a_model_says(consistency: str, forward, programs: Path, mount: Path):
+    options = ("--servers", "2", "--consistency", consistency)
+    run = forward(programs / "random_calls", "1", str(CALLS), mount, options=options, limit_s=LIMIT_S)
+    assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
+    assert forwarded(run) > CALLS / 2
+
+
+@CONSISTENCIES
+def test_random_calls_survive_servers_that_are_killed(
+    consistency: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    """Each call is made once, or fails with EIO and was made wholly or not at all; the program checks that."""
+    start_daemon()
+    start_servers(2, mount, prefix)
+    words = [programs / "random_calls", "2", str(CALLS), mount]
+    process = start_forward(*words, options=("--consistency", consistency))
+    killed = 0
+    while process.poll() is None:
+        for pid in pids_of_servers().values():
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+            start_servers(1, mount, prefix)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
+    assert killed > 2 and forwarded(run) > CALLS / 10
+
+
+@CONSISTENCIES
+def test_random_calls_survive_changes_of_the_servers(
+    consistency: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(3, mount, prefix)
+    words = [programs / "random_calls", "3", str(CALLS), mount]
+    process = start_forward(*words, options=("--name", "app", "--consistency", consistency))
+    changes = 0
+    while process.poll() is None:
+        done = hocket("servers", "assign", "app", ("1", "2", "all", "s2", "s3")[changes % 5], prefix=prefix)
+        changes += done.returncode == 0
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
+    assert changes > 3 and "calls found no server" not in run.err
