@@ -46,7 +46,7 @@ def programs() -> Iterator[Path]:
     """A directory with the compiled programs that know nothing of hocket."""
     with tempfile.TemporaryDirectory(prefix="hocket-test-") as name:
         directory = Path(name)
-        for source in ("random_calls.c", "forward_corners.c", "collected_writes.c"):
+        for source in ("random_calls.c", "forward_corners.c", "collected_writes.c", "posix_rules.c"):
             command = ["cc", "-O1", "-w", "-pthread", "-o", directory / Path(source).stem, PROGRAMS / source]
             subprocess.run(command, check=True, timeout=60)
         yield directory
