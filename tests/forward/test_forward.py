@@ -442,6 +442,12 @@ def test_the_edge_of_the_prefix(forward, mount: Path, tmp_path: Path):
     assert (run.code, forwarded(run)) == (0, 2), run.err
     run = forward("sh", "-ec", f"exec 5> {mount}/f; echo a >&5; mv {mount}/f {beside}/f; echo b >&5; cat {beside}/f")
     assert (run.code, run.out) == (0, "a\nb\n"), run.err
+    run = forward("sh", "-ec", f"exec 5> {beside}/g; echo a >&5; mv {beside}/g {mount}/g; echo b >&5; cat {mount}/g")
+    assert (run.code, run.out) == (0, "a\nb\n"), run.err
+    (beside / "directory").mkdir()
+    moves = f"cd {beside}/directory; echo a > h; mv {beside}/directory {mount}/d; echo b >> h; cat {mount}/d/h"
+    run = forward("sh", "-ec", moves)
+    assert (run.code, run.out, forwarded(run)) == (0, "a\nb\n", 3), run.err  # the append, and two reads by cat
 
 
 def test_it_says_what_is_wrong(forward, mount: Path, prefix: Path, hocket_dir: Path):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import forwarded, hocket, pids_of_servers, start_servers
+from forward_kit import forwarded, hocket, pids_of_servers, start_servers, wait_until
 
 CALLS = int(os.environ.get("HOCKET_FORWARD_CALLS", "100000"))
 LIMIT_S = 60 + CALLS / 500
@@ -64,3 +64,22 @@ def test_random_calls_survive_changes_of_the_servers(
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
     assert changes > 3 and "calls found no server" not in run.err
+
+
+@pytest.mark.parametrize(
+    ("consistency", "choice"), [("synchronous", "direct"), ("synchronous", "fail"), ("close-to-open", "direct")]
+)
+def test_random_calls_when_all_servers_have_gone(
+    consistency: str, choice: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    """The program goes on directly, or each call fails and does nothing."""
+    start_daemon()
+    start_servers(2, mount, prefix)
+    words = [programs / "random_calls", "4", "20000", mount]
+    process = start_forward(*words, options=("--consistency", consistency, "--without-servers", choice))
+    wait_until(lambda: len(list(mount.iterdir())) > 1, "the first files")
+    for pid in pids_of_servers().values():
+        os.kill(pid, signal.SIGKILL)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, "ok 20000\n"), run.out + run.err
+    assert "calls found no server" in run.err
