@@ -110,6 +110,10 @@ std::size_t descriptors_for(std::uint32_t call) {
   return copies(call) ? 2 : 1;
 }
 
+bool is_unanswered(const forward_request& request) {
+  return request.call == forward_store && (request.flags & forward_unanswered) != 0;
+}
+
 // True if nothing of this process could fail a write that it makes later.
 bool has_no_limit() {
   rlimit limit{};
@@ -451,6 +455,7 @@ bool ForwardService::carry_out(ForwardConnection& connection) {
   }
   if (answer.own != 0) ++refused_;
   connection.message.descriptors = {};
+  if (is_unanswered(connection.message.content.request)) return true;
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
 }
 
@@ -504,8 +509,12 @@ void ForwardService::store(ForwardConnection& connection, forward_answer& answer
     return;
   }
   await_holders(collected->key());
-  const bool is_last = (connection.message.content.request.flags & forward_last) != 0;
-  answer.result = is_last ? collected->close() : collected->store_all();
+  const forward_request& request = connection.message.content.request;
+  const bool is_last = (request.flags & forward_last) != 0;
+  if (is_unanswered(request))
+    answer.result = collected->store();
+  else
+    answer.result = is_last ? collected->close() : collected->store_all();
   count(answer.result);
   if (!is_last) return;
   const std::lock_guard lock(mutex_);

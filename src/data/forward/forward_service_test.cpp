@@ -225,6 +225,10 @@ TEST_F(Forwarding, WritesWhatIsCollectedWhenItIsAskedAndWhenTheClientHasEnded) {
     send(socket, request(forward_hold, -1, 0), {file.get()});
     ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);
     ASSERT_EQ(pwrite(memory.get(), "abcd", 4, 0), 4);
+    std::atomic_ref(head->filled).store(2);
+    forward_request unanswered = request(forward_store, -1, 0);
+    unanswered.flags = forward_unanswered;
+    send(socket, unanswered, {});
     std::atomic_ref(head->filled).store(4);
     send(socket, request(forward_store, -1, 0), {});
     ASSERT_EQ(receive<forward_answer>(socket)->own, 0U);

@@ -39,7 +39,10 @@ enum forward_call {
   forward_store,  // writes what is collected, after which the client begins at the start of the segment. No descriptor
 };
 
-enum { forward_last = 1 };  // flag of forward_store: the server keeps the descriptor no longer
+enum {                     // flags of forward_store
+  forward_last = 1,        // the server keeps the descriptor no longer
+  forward_unanswered = 2,  // the client goes on, and behind what it has collected; there is no answer
+};
 
 // Writes that a client collects. Both ends access the first three as atomic variables.
 struct forward_collected {

@@ -386,6 +386,13 @@ static enum channel_outcome call(struct channel* channel, const struct forward_r
   return received == (long)sizeof *answer ? channel_answered : channel_ended;
 }
 
+void channel_tell(const struct channel* channel, const struct forward_request* request) {
+  const int before = errno;
+  struct forward_request copy = *request;
+  if (is_ours(&channel->socket)) send_with(channel->socket.fd, &copy, sizeof copy, NULL, 0);
+  errno = before;
+}
+
 enum channel_outcome channel_call(struct channel* channel, const struct forward_request* request, int file, int from,
                                   struct forward_answer* answer) {
   const int before = errno;

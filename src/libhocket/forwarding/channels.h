@@ -44,6 +44,9 @@ bool channel_is_connected(const struct channel* channel);
 // Connects it anew, with the memory that it has. Returns false if there is no server, and `why` says why.
 bool channel_connect(struct channel* channel, enum forward_count* why);
 
+// Sends a request that has no descriptors and no answer. If the server does not get it, the next one finds that out.
+void channel_tell(const struct channel* channel, const struct forward_request* request);
+
 // Sends the request with the descriptors (-1: none) and waits for the answer. A server that shows no sign of
 // life for 5 s is killed.
 enum channel_outcome channel_call(struct channel* channel, const struct forward_request* request, int file, int from,

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -23,10 +24,11 @@ bool collect_is_on;
 _Thread_local bool collect_avoids;
 
 enum {
-  most_collected = 16,     // descriptors at a time
-  most_mappings = 64,      // with more, nothing is collected
-  small_bytes = 64 << 10,  // larger writes are sent at once
-  wait_ms = 5000,          // for a server that gives a descriptor back
+  most_collected = 16,                        // descriptors at a time
+  most_mappings = 64,                         // with more, nothing is collected
+  small_bytes = 64 << 10,                     // larger writes are sent at once
+  begun_bytes = forward_collected_bytes / 4,  // as soon as so many more have come, the server begins to write
+  wait_ms = 5000,                             // for a server that gives a descriptor back
 };
 
 // What is collected of one descriptor. The lock guards all but `fd_after`, which is changed under it.
@@ -37,12 +39,12 @@ struct collection {
   struct forward_collected* head;  // in the channel's memory
   dev_t device;
   ino_t inode;
-  uid_t user;
   uint32_t epoch;
 };
 static struct collection all[most_collected];
 static _Atomic int in_use;
-static pid_t process;  // whose they are
+static pid_t process;           // whose they are
+static _Atomic int* is_parent;  // in memory that is 0 in a child that was forked
 static _Atomic uint8_t errors[file_most_descriptors];
 
 // A mapping of a file. The table changes under its lock.
@@ -56,6 +58,9 @@ static _Atomic uint32_t mappings_lock;
 static _Atomic int mapped;
 
 // ---- sections that nothing disturbs --------------------------------------------------------------------------------
+
+// True in children of vfork, too: they have the parent's memory and descriptors, and write as the parent would.
+static bool has_same_memory(void) { return atomic_load_explicit(is_parent, memory_order_relaxed) != 0; }
 
 // False in children of vfork, to which the parent's memory belongs, and in children that libc has not forked.
 bool collect_is_mine(void) { return process == (pid_t)RAW1(SYS_getpid, 0); }
@@ -338,7 +343,6 @@ static bool hold(struct collection* one, int fd) {
   if (!one->channel) return false;
   one->head = (struct forward_collected*)(channel_memory(one->channel) + forward_collected_at);
   *one->head = (struct forward_collected){0};
-  one->user = (uid_t)RAW1(SYS_geteuid, 0);
   one->epoch = channel_epoch(one->channel);
   const struct forward_request request = {forward_hold, 0, -1, -1, 0};
   struct forward_answer answer;
@@ -364,28 +368,50 @@ static struct collection* begin(int fd) {
   return one;
 }
 
-static bool copy(char* memory, const struct iovec* parts, int count, int64_t bytes) {
-  const struct iovec into = {memory, (size_t)bytes};
-  return RAW(SYS_process_vm_readv, process, &into, 1, parts, count, 0) == bytes;
+// True if the kernel can read these bytes: it reads some of each page, in a call that then fails for another reason.
+static bool is_readable(const void* from, size_t bytes) {
+  enum { page_bytes = 4096, no_change = 99 };
+  const uintptr_t end = (uintptr_t)from + bytes;
+  for (uintptr_t at = (uintptr_t)from & ~(uintptr_t)(page_bytes - 1); at < end; at += page_bytes)
+    if (RAW4(SYS_rt_sigprocmask, no_change, at, NULL, sizeof(uint64_t)) != -EINVAL) return false;
+  return true;
+}
+
+// Returns false if the program's memory is not there, so that the kernel gives the program its EFAULT.
+static bool copy(char* memory, const struct iovec* parts, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (!is_readable(parts[i].iov_base, parts[i].iov_len)) return false;
+    memcpy(memory, parts[i].iov_base, parts[i].iov_len);
+    memory += parts[i].iov_len;
+  }
+  return true;
+}
+
+// Lets the server write what is there while the program goes on.
+static void begin_to_store(const struct collection* one) {
+  const struct forward_request request = {forward_store, forward_unanswered, -1, -1, 0};
+  channel_tell(one->channel, &request);
 }
 
 // Puts the bytes in. Returns false if the write is to be sent instead; the collection may have ended then.
 static bool put(struct collection* one, const struct forward_data* data, int64_t bytes) {
-  const bool is_current = one->epoch == page_epoch() && one->user == (uid_t)RAW1(SYS_geteuid, 0);
-  if (!is_current || !file_is_single(data->fd) || !is_same_file(one, data->fd)) return store(one, true), false;
+  if (one->epoch != page_epoch() || !file_is_single(data->fd) || !is_same_file(one, data->fd))
+    return store(one, true), false;
   uint64_t at = filled(one);
   if (!(at & forward_closed) && at + (uint64_t)bytes > forward_collected_bytes && store(one, false)) at = filled(one);
   if (atomic_load(&one->fd_after) == 0 || atomic_load(&errors[data->fd]) != 0) return false;
   if (__atomic_load_n(&one->head->error, __ATOMIC_ACQUIRE) != 0) return take_servers_error(one), false;
   if (at & forward_closed) return store(one, true), false;
-  if (!copy(channel_memory(one->channel) + at, data->parts, data->count, bytes)) return false;
+  if (!copy(channel_memory(one->channel) + at, data->parts, data->count)) return false;
   const int64_t end = RAW3(SYS_lseek, data->fd, bytes, SEEK_CUR);
   if (end < 0) return false;
   if (at == 0) one->head->offset = end - bytes;
   if (one->head->offset + (int64_t)at + bytes == end &&
       __atomic_compare_exchange_n(&one->head->filled, &at, at + (uint64_t)bytes, false, __ATOMIC_ACQ_REL,
-                                  __ATOMIC_ACQUIRE))
+                                  __ATOMIC_ACQUIRE)) {
+    if (at / begun_bytes != (at + (uint64_t)bytes) / begun_bytes) begin_to_store(one);
     return true;
+  }
   // The offset was moved unnoticed, or the server has given the descriptor back just now.
   RAW3(SYS_lseek, data->fd, -bytes, SEEK_CUR);
   return false;
@@ -397,7 +423,7 @@ static bool is_small_write(const struct forward_data* data, int64_t bytes) {
 
 bool collect_write(const struct forward_data* data, int64_t bytes, ssize_t* result) {
   bool done = false;
-  if (is_small_write(data, bytes) && file_is_single(data->fd) && collect_is_mine()) {
+  if (is_small_write(data, bytes) && file_is_single(data->fd) && has_same_memory()) {
     pthread_testcancel();
     const int before = errno;
     uint64_t signals;
@@ -436,8 +462,6 @@ void collect_opened(int fd) {
 }
 
 void collect_begin(void) {
-  char from = 1, to = 0;
-  const struct iovec into = {&to, 1}, source = {&from, 1};
   for (int i = 0; i < most_collected; ++i) {
     atomic_store(&all[i].lock, 0);
     atomic_store(&all[i].fd_after, 0);
@@ -445,5 +469,11 @@ void collect_begin(void) {
   atomic_store(&in_use, 0);
   atomic_store(&mappings_lock, 0);
   process = (pid_t)RAW1(SYS_getpid, 0);
-  collect_is_on = RAW(SYS_process_vm_readv, process, &into, 1, &source, 1, 0) == 1;
+  if (!is_parent) {
+    void* const memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || madvise(memory, 4096, MADV_WIPEONFORK) != 0) return;
+    is_parent = memory;
+  }
+  atomic_store(is_parent, 1);
+  collect_is_on = is_readable(&process, sizeof process);
 }

@@ -18,7 +18,7 @@
 // True if this process collects anything. Set before `main`.
 extern bool collect_is_on;
 
-// Begins to collect, if memory can be copied with the kernel's checks. Called once, before `main`, and in a child that
+// Begins to collect, if the kernel tells what memory can be read. Called once, before `main`, and in a child that
 // libc has forked. Children that were made otherwise collect nothing.
 void collect_begin(void);
 

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -134,6 +135,12 @@ SYNCING(fdatasync)
 WITH_NOTHING(int, flock, (int fd, int operation), (fd, operation))
 WITH_NOTHING(int, lockf, (int fd, int command, off_t bytes), (fd, command, bytes))
 WITH_NOTHING(int, lockf64, (int fd, int command, off64_t bytes), (fd, command, bytes))
+// The server acts for the user that a process had when a collection began.
+WITH_NOTHING(int, setuid, (uid_t user), (user))
+WITH_NOTHING(int, seteuid, (uid_t user), (user))
+WITH_NOTHING(int, setreuid, (uid_t user, uid_t effective), (user, effective))
+WITH_NOTHING(int, setresuid, (uid_t user, uid_t effective, uid_t saved), (user, effective, saved))
+WITH_NOTHING(int, setfsuid, (uid_t user), (user))
 WITH_NOTHING(int, setrlimit, (__rlimit_resource_t resource, const struct rlimit* limit), (resource, limit))
 WITH_NOTHING(int, setrlimit64, (__rlimit_resource_t resource, const struct rlimit64* limit), (resource, limit))
 WITH_NOTHING(int, prlimit,
