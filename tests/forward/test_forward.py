@@ -430,6 +430,27 @@ def test_two_programs_write_the_same_file(start_forward, mount: Path):
     assert sorted(lines) == ["left"] * 200 + ["right"] * 200
 
 
+STRIPES = (
+    "import os, sys\n"
+    "f, mine = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT), int(sys.argv[2])\n"
+    "for i in range(mine, 4000, 2):\n"
+    "    os.lseek(f, 100 * i, 0)\n"
+    "    for j in range(10): os.write(f, b'%09d\\n' % (10 * i + j))\n"
+    "os.close(f)\n"
+)
+
+
+@CONSISTENCIES
+def test_two_programs_write_parts_of_the_same_file(consistency: str, start_forward, mount: Path):
+    """Each has servers of its own run; neither writes over the other's parts."""
+    options = ("--consistency", consistency, "--servers", "2")
+    both = [start_forward(sys.executable, "-c", STRIPES, mount / "f", mine, options=options) for mine in (0, 1)]
+    for process in both:
+        run = kit.finish(process, LIMIT_S)
+        assert (run.code, forwarded(run)) == (0, 20000), run.err
+    assert (mount / "f").read_text().split() == [f"{number:09}" for number in range(40000)]
+
+
 def test_the_edge_of_the_prefix(forward, mount: Path, tmp_path: Path):
     """Symbolic links and ".." are resolved: what counts is where a file is."""
     beside = tmp_path / "mount-beside"

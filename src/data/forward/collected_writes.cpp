@@ -23,7 +23,8 @@ std::uint64_t CollectedWrites::filled() const {
 CollectedWrites::Pending CollectedWrites::pending() const {
   const std::lock_guard lock(mutex_);
   if (!file_) return {};
-  const std::uint64_t end = std::max(filled(), stored_);
+  const std::uint64_t end = filled();
+  if (end <= stored_) return {};  // nobody may look at the place then, because the client may be setting it
   return {head_.offset + static_cast<std::int64_t>(stored_), static_cast<std::int64_t>(end - stored_)};
 }
 

@@ -414,6 +414,7 @@ static bool put(struct collection* one, const struct forward_data* data, int64_t
   }
   // The offset was moved unnoticed, or the server has given the descriptor back just now.
   RAW3(SYS_lseek, data->fd, -bytes, SEEK_CUR);
+  store(one, false);
   return false;
 }
 
