@@ -6,6 +6,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from hocket.errors import HocketError
@@ -33,7 +34,23 @@ COUNTS = (
     "unserved",
     "collected",
 )
-PAGE_BYTES = COUNTS_AT + 8 * len(COUNTS)
+SEEN = struct.Struct("<4Q")  # calls, bytes read and written, busy ns: for each number of servers, from 0 on
+SEEN_AT = COUNTS_AT + 8 * len(COUNTS)
+PAGE_BYTES = SEEN_AT + (MOST_SERVERS + 1) * SEEN.size + 8
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a run moved while it had one number of servers, and the time in which at least one process was in a call."""
+
+    calls: int
+    read_bytes: int
+    written_bytes: int
+    busy_s: float
+
+    @property
+    def bytes(self) -> int:
+        return self.read_bytes + self.written_bytes
 
 
 class ForwardPage:
@@ -82,6 +99,15 @@ class ForwardPage:
         """Return what all processes have done so far, by the names in COUNTS, and how many `processes` there were."""
         values = struct.unpack_from(f"<{len(COUNTS)}Q", self._memory, COUNTS_AT)
         return dict(zip(COUNTS, values, strict=True)) | {"processes": self._number(PROCESSES_AT)}
+
+    def seen(self) -> dict[int, Seen]:
+        """Return what calls have moved so far, by the number of servers that there were; 0: directly."""
+        found = {}
+        for number in range(MOST_SERVERS + 1):
+            calls, read, written, busy_ns = SEEN.unpack_from(self._memory, SEEN_AT + number * SEEN.size)
+            if calls > 0:
+                found[number] = Seen(calls, read, written, busy_ns / 1e9)
+        return found
 
     def remove(self) -> None:
         self._memory.close()

@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from hocket import __version__, daemon, elf, io_servers, paths
 from hocket.bus import Bus, BusError
 from hocket.errors import HocketError
-from hocket.forward_page import ForwardPage
+from hocket.forward_page import ForwardPage, Seen
 from hocket.mpi import ProgramNotFoundError
 from hocket.supervise import run_child
 from hocket.tables import quantity
@@ -43,15 +43,24 @@ class How:
     collects: bool = False  # small writes are collected (close-to-open consistency)
 
 
-def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[str, int]]:
-    """Run the program, and return its exit code (minus the number of its signal) and the counts of its calls.
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a run. `counts` is empty if the program ran directly."""
+
+    code: int  # exit code, or minus the number of the signal
+    seconds: float
+    counts: Mapping[str, int]
+    seen: Mapping[int, Seen]  # by number of servers
+
+
+def run(program: str, command: Sequence[str], how: How) -> Outcome:
+    """Run the program.
 
     Without servers it runs directly, as the line on stderr says. Raises ProgramNotFoundError if it cannot be started.
     """
     library = paths.prefix() / "lib" / "hocket" / "libhocket-forward.so"
     environment = dict(os.environ)
     with contextlib.ExitStack() as stack:
-        counts: Mapping[str, int] = {}
         page: ForwardPage | None = None
         try:
             if not library.exists():
@@ -64,13 +73,13 @@ def run(program: str, command: Sequence[str], how: How) -> tuple[int, Mapping[st
             tell(f"{error}; the program runs directly")
         except OSError as error:
             tell(f"cannot prepare forwarding: {error.strerror}: {error.filename}; the program runs directly")
+        began_s = time.monotonic()
         try:
             code = run_child(program, list(command), environment)
         except OSError as error:
             raise ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error
-        if page is not None:
-            counts = page.counts()
-    return code, counts
+        seconds = time.monotonic() - began_s
+        return Outcome(code, seconds, page.counts() if page else {}, page.seen() if page else {})
 
 
 def is_static(program: str) -> bool:

@@ -6,7 +6,9 @@ import argparse
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from hocket import forwarding
 from hocket.arbitration.jobs import MOST, Job, read_jobs
@@ -109,14 +111,14 @@ def _forward(arguments: argparse.Namespace) -> int:
         bandwidth=job.bandwidth,
         collects=arguments.consistency == "close-to-open",
     )
-    code, counts = forwarding.run(program, command, how)
+    outcome = forwarding.run(program, command, how)
     if arguments.counts is not None:
-        _write(arguments.counts, json.dumps(counts) + "\n")
+        _write(arguments.counts, json.dumps(_counts(outcome)) + "\n")
     if arguments.check:
-        for line in forwarding.sentences(counts):
+        for line in forwarding.sentences(outcome.counts):
             tell(line)
-    end_like(code)
-    return code
+    end_like(outcome.code)
+    return outcome.code
 
 
 def _job(arguments: argparse.Namespace, name: str) -> Job:
@@ -141,3 +143,11 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"--counts {path}: {error.strerror}; give a file that can be written") from error
+
+
+def _counts(outcome: forwarding.Outcome) -> dict[str, Any]:
+    """Return what --counts writes; {} if the program ran directly."""
+    if not outcome.counts:
+        return {}
+    seen = {str(number): asdict(one) for number, one in outcome.seen.items()}
+    return {**outcome.counts, "seconds": outcome.seconds, "by_servers": seen}

@@ -264,20 +264,35 @@ static bool has_failed(int fd, ssize_t* result) {
   return true;
 }
 
-bool forward_access(const struct forward_data* data, ssize_t* result) {
+// Counts a call that was forwarded, for the curve of the application. Returns true.
+static bool count_forwarded(uint32_t servers, bool writes, ssize_t result, int64_t began_ns) {
+  page_saw(servers > 0 ? servers : 1, writes, result > 0 ? (uint64_t)result : 0, began_ns);
+  return true;
+}
+
+ssize_t forward_direct(const struct forward_data* data, ssize_t result) {
+  if (data->began_ns != 0) page_saw(0, data->writes, result > 0 ? (uint64_t)result : 0, data->began_ns);
+  return result;
+}
+
+bool forward_access(struct forward_data* data, ssize_t* result) {
   if (!forward_is_on) return false;
   const enum file_hint hint = file_look(data->fd);
   if (hint == file_direct) return false;
+  const uint32_t servers = page_servers();
+  const int64_t began_ns = page_now_ns();
+  if (servers == 0) data->began_ns = began_ns;
   if (page_is_direct()) return page_count(forward_unserved, 1), false;
   const int64_t bytes = bytes_of(data->parts, data->count);
   if (bytes <= 0 || data->offset < -1) return false;
-  if (collect_is_on && (collect_write(data, bytes, result) || has_failed(data->fd, result))) return true;
+  if (collect_is_on && (collect_write(data, bytes, result) || has_failed(data->fd, result)))
+    return count_forwarded(servers, data->writes, *result, began_ns);
   if (bytes > forward_most_bytes) return page_count(forward_too_large, 1), false;
   if (data->writes && forward_is_limited()) return page_count(forward_limited, 1), false;
   struct access_call call = {data, hint, bytes};
-  const bool done = make(try_access, &call, bytes, result);
-  if (done && data->writes && data->offset == -1 && *result > 0) file_wrote(data->fd);
-  return done;
+  if (!make(try_access, &call, bytes, result)) return false;
+  if (data->writes && data->offset == -1 && *result > 0) file_wrote(data->fd);
+  return count_forwarded(servers, data->writes, *result, began_ns);
 }
 
 struct copy_call {
@@ -304,7 +319,10 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
       {is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1, from_at ? *from_at : -1, (int64_t)bytes},
       fd,
       from};
+  const uint32_t servers = page_servers();
+  const int64_t began_ns = page_now_ns();
   if (!make(try_copy, &call, 0, result)) return false;
+  count_forwarded(servers, true, *result, began_ns);
   if (*result > 0 && from_at) *from_at += *result;
   if (*result > 0 && at) *at += *result;
   return true;

@@ -18,12 +18,16 @@ struct forward_data {
   int fd;
   const struct iovec* parts;
   int count;
-  off64_t offset;  // -1: that of the open file description
-  int flags;       // of preadv2, pwritev2
+  off64_t offset;    // -1: that of the open file description
+  int flags;         // of preadv2, pwritev2
+  int64_t began_ns;  // set if the program makes the call itself, and it is to be counted; else 0
 };
 
 // Forwards a read or write. Returns false if nothing was done. Else `result` is that of the call.
-bool forward_access(const struct forward_data* data, ssize_t* result);
+bool forward_access(struct forward_data* data, ssize_t* result);
+
+// Counts a call that the program has made itself, because the run has no servers. Returns its result.
+ssize_t forward_direct(const struct forward_data* data, ssize_t result);
 
 // Forwards copy_file_range, or sendfile if `is_sendfile`. An offset of NULL stands for that of the description; others
 // are moved.

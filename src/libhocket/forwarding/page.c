@@ -1,15 +1,26 @@
+#define _GNU_SOURCE
 #include "forwarding/page.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "forwarding/raw.h"
 
 static struct forward_page* page;  // set before `main`, never changed
 static size_t prefix_length;
+static int (*libc_clock)(clockid_t, struct timespec*);  // NULL: the kernel is asked
+
+// libc's own function, because tools that are preloaded replace it (faketime), and the time would not be the real one.
+static void find_clock(void) {
+  void* const libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+  void* const found = libc ? dlsym(libc, "clock_gettime") : NULL;
+  libc_clock = __extension__(int (*)(clockid_t, struct timespec*)) found;
+}
 
 // The page must belong to this user or root, because it names the sockets to which data are sent.
 static bool is_usable(int fd) {
@@ -37,6 +48,7 @@ bool page_open(void) {
   }
   prefix_length = length;
   page = mapped;
+  find_clock();
   return true;
 }
 
@@ -79,4 +91,28 @@ bool page_collects(void) { return (page->choices & forward_collects) != 0; }
 
 void page_count(enum forward_count what, uint64_t by) {
   if (page) atomic_fetch_add_explicit(&page->counts[what], by, memory_order_relaxed);
+}
+
+int64_t page_now_ns(void) {
+  struct timespec now = {0, 0};
+  if (!libc_clock || libc_clock(CLOCK_MONOTONIC, &now) != 0) RAW2(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+// Calls of several processes overlap: each adds the time since the end of the last one that ended before, or since its
+// own begin. So a process that is killed within a call leaves nothing wrong behind. Time is missed where a call ended
+// within a longer one of another process, and nobody else was in a call before it.
+void page_saw(uint32_t servers, bool writes, uint64_t bytes, int64_t began_ns) {
+  struct forward_seen* const seen = &page->seen[servers < forward_most_servers ? servers : forward_most_servers];
+  const int64_t ended_ns = page_now_ns();
+  int64_t until_ns = atomic_load_explicit(&page->busy_until_ns, memory_order_relaxed);
+  while (until_ns < ended_ns && !atomic_compare_exchange_weak_explicit(&page->busy_until_ns, &until_ns, ended_ns,
+                                                                       memory_order_relaxed, memory_order_relaxed)) {
+  }
+  if (until_ns < ended_ns) {
+    const int64_t busy_ns = ended_ns - (began_ns > until_ns ? began_ns : until_ns);
+    atomic_fetch_add_explicit(&seen->busy_ns, (uint64_t)busy_ns, memory_order_relaxed);
+  }
+  atomic_fetch_add_explicit(writes ? &seen->written_bytes : &seen->read_bytes, bytes, memory_order_relaxed);
+  atomic_fetch_add_explicit(&seen->calls, 1, memory_order_relaxed);
 }

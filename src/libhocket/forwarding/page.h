@@ -32,3 +32,8 @@ bool page_fails_without_servers(void);
 // True if small writes are collected (close-to-open consistency).
 bool page_collects(void);
 void page_count(enum forward_count what, uint64_t by);
+
+// Returns CLOCK_MONOTONIC in ns, without a system call where the kernel offers that.
+int64_t page_now_ns(void);
+// Counts a call that began at `began_ns`, ended now, and moved `bytes`, under the number of servers that there were.
+void page_saw(uint32_t servers, bool writes, uint64_t bytes, int64_t began_ns);

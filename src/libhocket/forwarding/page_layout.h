@@ -1,6 +1,6 @@
 // The page that tells the processes of one run which servers they use. It is a file of the runtime directory, and
 // $HOCKET_FORWARD has its path. `hocket forward` alone writes it (python/hocket/forward_page.py), except for
-// `processes` and `counts`.
+// `processes`, `counts`, `seen`, and `busy_until_ns`.
 #pragma once
 
 #include <stdatomic.h>
@@ -37,6 +37,15 @@ enum forward_choice {
   forward_collects = 2,  // close-to-open consistency
 };
 
+// Calls on files below the prefix while there were so many servers, for the curve of the application
+// (python/hocket/curves). With none, the calls were made directly.
+struct forward_seen {
+  _Atomic uint64_t calls;
+  _Atomic uint64_t read_bytes;
+  _Atomic uint64_t written_bytes;
+  _Atomic uint64_t busy_ns;  // in which at least one process was in such a call
+};
+
 struct forward_page {
   char magic[8];  // "hocketFW"
   uint32_t version;
@@ -50,6 +59,8 @@ struct forward_page {
   char prefix[4096];                                       // canonical; files below it are forwarded
   char sockets[forward_most_servers][forward_path_bytes];  // paths
   _Atomic uint64_t counts[forward_counts];
+  struct forward_seen seen[forward_most_servers + 1];  // by the number of servers
+  _Atomic int64_t busy_until_ns;                       // the end of the last call, CLOCK_MONOTONIC
 };
 
 #define FORWARD_MAGIC "hocketFW"

@@ -53,12 +53,12 @@ static ssize_t call_kernel(long number, long a, long b, long c, long d, long e, 
   call_kernel((number), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 // Defines the function `end_NAME`, where libc's own function leads: it forwards the call or gives it to the kernel.
-#define END(name, writes, parameters, list, at, flags, kernel)      \
-  static ssize_t end_##name parameters {                            \
-    const struct forward_data data = {writes, fd, list, at, flags}; \
-    ssize_t result;                                                 \
-    if (forward_access(&data, &result)) return result;              \
-    return kernel;                                                  \
+#define END(name, writes, parameters, list, at, flags, kernel)   \
+  static ssize_t end_##name parameters {                         \
+    struct forward_data data = {writes, fd, list, at, flags, 0}; \
+    ssize_t result;                                              \
+    if (forward_access(&data, &result)) return result;           \
+    return forward_direct(&data, kernel);                        \
   }
 
 #define FALLTHROUGH __attribute__((fallthrough))
