@@ -270,7 +270,8 @@ def test_servers_lists_them(daemon, server, application):
     assert lines[3] == "map: epoch 3; used by: jacobi 1"
     told = json.loads(hocket("servers", "--json").stdout)
     assert told["epoch"] == 3
-    assert told["applications"] == [{"application": "jacobi", "map_epoch": 1, "servers": "", "assigned_servers": ""}]
+    row = {"application": "jacobi", "map_epoch": 1, "servers": "", "assigned_servers": ""}
+    assert told["applications"] == [row | {"given_servers": -1, "expected_bytes_per_s": 0.0}]
     row = told["servers"][0]
     assert (row["operations"], row["bytes"], row["queue"], row["held_bytes"]) == (10, 10 << 20, 3, 2_000_000)
     assert row["pid"] > 1, "stamped by the daemon"

@@ -10,7 +10,7 @@ from checkout import REPO
 
 PURE = {
     "base", "event", "explain", "model", "policy", "coordinator", "redistribute", "layout", "collective_plan",
-    "request_scheduler",
+    "request_scheduler", "allocation",
 }  # fmt: skip
 # These headers of pure rooms are not pure. They serve the programs around: a clock, descriptors, the host name.
 SHELL_HEADERS = {"base/clock.hpp", "base/descriptor.hpp", "base/host_name.hpp", "base/kept_descriptor.hpp"}

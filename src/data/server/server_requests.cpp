@@ -15,7 +15,9 @@ using transport::Stream;
 using transport::Type;
 namespace flag = transport::flag;
 
-constexpr std::size_t most_handles = 4096;  // files that a session has open
+// Openings of a session. Descriptors bound the files, so this only bounds the memory for many openings of the same
+// ones, far beyond the descriptors that a program may have.
+constexpr std::size_t most_handles = 1 << 20;
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include <deque>
 #include <future>
 #include <random>
+#include <set>
 
 #include "server/testing.hpp"
 #include "transport/held_view.hpp"
@@ -88,6 +89,16 @@ TEST_F(Served, WhatIsNotAllowedIsToldAndHarmsNobody) {
   EXPECT_EQ(write_now(*link, writing, OffsetPlace{0}, bytes_of(text)), 0);
   EXPECT_EQ(told(*link, "queue"), 0);
   EXPECT_EQ(told(*link, "held_bytes"), 0);
+}
+
+TEST_F(Served, AProgramMayHaveManyFilesOpen) {
+  start();
+  const Link link = connect();
+  std::set<Handle> handles;
+  for (int i = 0; i < 5000; ++i) handles.insert(open_file(*link));
+  EXPECT_EQ(handles.size(), 5000U);
+  for (const Handle handle : {*handles.begin(), *handles.rbegin()})
+    EXPECT_EQ(write_now(*link, handle, OffsetPlace{0}, bytes_of(std::string("text"))), 0);
 }
 
 TEST_F(Served, LargeRequestsAndManyRunsAreDivided) {
