@@ -116,6 +116,15 @@ def test_each_start_and_end_is_followed(programs_of: Programs, start_daemon, mou
     assert "forwarded 0 calls" in runs["direct"].err
     assert "forwarded 0 calls" not in runs["wide"].err
     replays(daemon, prefix)
+    told = hocket("explain", "deep", "--trace", str(daemon.trace), prefix=prefix)
+    assert "'deep' gets 2 I/O servers (" in told.stdout, told.stderr
+    for verb in (
+        ("trace", "summary"),
+        ("trace", "export", "-o", str(tmp_path / "out.json")),
+        ("report", "-o", str(tmp_path / "page")),
+    ):
+        done = hocket(*verb, str(daemon.trace), prefix=prefix)
+        assert done.returncode == 0, done.stderr
 
 
 def test_one_without_a_server_goes_directly_even_if_it_would_fail_without_any(
