@@ -51,6 +51,10 @@ def private_daemon(
                 refused = process.returncode == BAD_SETTINGS
                 raise (UsageError if refused else HocketError)(f"hocketd did not start: {said}")
             yield trace
+            if process.poll() is not None:
+                messages.seek(0)
+                said = last_line(messages.read()).removeprefix("hocketd: ")
+                raise HocketError(f"hocketd ended too early, so nothing was measured{': ' if said else ''}{said}")
         finally:
             end_group(process)
             process.stdout.close()

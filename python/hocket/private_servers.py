@@ -64,7 +64,8 @@ def private_servers(
                     _hocket(start, environment)
                 yield environment
                 if count > 0:
-                    _hocket(["server", "stop", "--now"], environment)
+                    with contextlib.suppress(HocketError):  # the daemon has ended, as private_daemon reports
+                        _hocket(["server", "stop", "--now"], environment)
             finally:
                 _kill_servers(name)
         if trace is not None:

@@ -251,6 +251,29 @@ command = ["sh", "-c", "echo $$ > {{dir}}/pid; while test -e {gate}; do sleep 0.
     assert lines.startswith(first) and lines.count("\n") == 3
 
 
+def test_a_run_without_its_daemon_does_not_count(start, prefix: Path, tmp_path: Path, directory: Path):
+    gate = tmp_path / "gate"
+    gate.touch()
+    held = f"""
+servers = 1
+[[job]]
+name = "held"
+nodes = 1
+command = ["sh", "-c", "touch {{dir}}/started; while test -e {gate}; do sleep 0.1; done"]
+"""
+    path, output = written(tmp_path / "jobs.toml", held), tmp_path / "out"
+    process = start(path, "--fifo", "--dir", directory, "--output", output)
+    wait_for(lambda: bool(list(directory.glob("*/*/files/started"))), "the job")
+    (daemon,) = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[:1]
+    assert b"hocketd" in Path(f"/proc/{daemon}/cmdline").read_bytes()
+    os.kill(int(daemon), signal.SIGKILL)
+    gate.unlink()
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1 and "hocketd ended too early" in err.splitlines()[-1]
+    assert (output / "runs.jsonl").read_text().count("\n") == 1
+    assert not list(directory.iterdir())
+
+
 def test_jobs_start_when_they_arrive(start, tmp_path: Path, directory: Path):
     """Without --fifo nodes do not count."""
     text = TROUBLES.replace('queue = ["fails", "hangs", "unknown", "whole"]\n', "").replace("time_limit_s = 1", "")

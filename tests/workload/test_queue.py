@@ -123,7 +123,7 @@ def test_what_is_not_known_is_said():
 
     with pytest.raises(UnpredictableError, match="'a' has no bandwidth_mb_s with 3 servers"):
         predict(jobs(kind("a", 1)), 1, unmeasured, {"a": 1})
-    with pytest.raises(UnpredictableError, match="'a' has a bandwidth of 0 with 1 servers"):
+    with pytest.raises(UnpredictableError, match="'a' has a bandwidth of 0 with 1 server;"):
         predict(jobs(kind("a", 1)), 1, equally(0), {"a": 1})
     with pytest.raises(UnpredictableError, match="nobody knows how many bytes 'a' moves"):
         predict(jobs(kind("a", 1)), 1, equally(1), {})

@@ -111,10 +111,9 @@ def _give_out(running: dict[QueuedJob, _Running], now_s: float, give_out: GiveOu
     """Set the rate of each job."""
     for (job, one), given in zip(running.items(), give_out(list(running)) if running else (), strict=True):
         if not given.bandwidth:
-            told = "has no bandwidth_mb_s" if given.bandwidth is None else "has a bandwidth of 0"
-            raise UnpredictableError(
-                f"'{job.kind.name}' {told} with {given.servers} servers; 'hocket explore' measures it"
-            )
+            told = "no bandwidth_mb_s" if given.bandwidth is None else "a bandwidth of 0"
+            number = f"{given.servers} server{'' if given.servers == 1 else 's'}"
+            raise UnpredictableError(f"'{job.kind.name}' has {told} with {number}; 'hocket explore' measures it")
         one.rate = given.bandwidth
         if not one.servers or one.servers[-1][1] != given.servers:
             one.servers.append((now_s, given.servers))
