@@ -43,6 +43,23 @@ def test_hocketds_policies_do_what_was_predicted(seed: int, fifo: bool):
             assert {number for _, number in job.servers} >= {number for _, number in expected.servers[-1:]}
 
 
+def test_the_papers_queue_at_its_size():
+    """Bytes of Table 3. Each process makes whole requests, so that there may be some more."""
+    workload = read_workload(PAPER.with_name("gekkofwd-paper-size.toml"))
+    live = read_workload(PAPER)
+    assert [(one.kind.name, one.nodes) for one in workload.queue] == [(one.kind.name, one.nodes) for one in live.queue]
+    bytes_of = {one.name: one.bytes for one in workload.jobs}
+    stated = {"HACC": 1.8, "IOR-MPI": 32, "SIM": 19.6, "POSIX-S": 32, "POSIX-L": 64, "BT-C": 12.6, "MAD": 32.4}
+    for name, gigabytes in (stated | {"S3D": 33.7, "BT-D": 253}).items():
+        assert gigabytes <= bytes_of[name] / 1e9 < 1.07 * gigabytes, name
+    runs = simulate_queue(workload, True, False, POLICIES, bytes_of)
+    for policy in POLICIES:
+        foreseen = predict(workload.queue, 96, giving_out(workload, policy, False), bytes_of)
+        assert runs[policy].bytes_per_s == pytest.approx(foreseen.bytes_per_s, rel=1e-3), policy
+    numbers = {job.name: [number for _, number in job.servers] for job in runs["static"].jobs}
+    assert numbers["HACC"] == [1] and numbers["POSIX-L"] == [8], "as the paper says of static"
+
+
 def test_the_command_simulates_the_papers_queue():
     words = [PAPER, "--fifo", "--arbitrate", "mckp,static", "--simulate", "--json"]
     done = subprocess.run(

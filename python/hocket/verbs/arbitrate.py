@@ -28,7 +28,7 @@ The file has a pool, the machine, and the jobs, each with its bandwidth by numbe
   nodes = 16
   processes = 128                  # default: nodes
   bandwidth_mb_s = { 0 = 110, 1 = 268.4, 2 = 700, 4 = 2100, 8 = 5089.9 }   # 0: without servers
-A job without bandwidth_mb_s gets the number of 'static'.
+A job without bandwidth_mb_s gets the number of 'static'. A file for 'hocket workload' is read as well.
 
 policies (GekkoFWD, section 3):
   zero, one   no server, or one, for each job
