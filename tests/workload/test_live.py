@@ -294,6 +294,7 @@ def test_what_is_wrong_is_one_line(start, tmp_path: Path, directory: Path):
         ((path, "--predict", "--arbitrate", "best"), "--arbitrate: 'best' is unknown; use mckp, static, "),
         ((path, "--predict", "--arbitrate", ","), "--arbitrate: give at least one of mckp, static, "),
         ((path, "--dir", directory, "--repeat", "0"), "--repeat 0: give 1 to 10000"),
+        ((path, "--predict", "--most-loss", "2"), "--most-loss 2.0 must be from 0 to 1; 0.2 means 20 %"),
         ((path, "--predict", "--servers", "65"), "--servers 65: give 1 to 64"),
         ((path, "--dir", directory, "--output", path), f"cannot keep runs in {path / 'runs.jsonl'}: "),
         ((path, "--generate", "0"), "--generate 0: give 1 to 10000"),

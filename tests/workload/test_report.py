@@ -7,7 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hocket.arbitration.allocate import Given
+from hocket.arbitration.allocate import Given, Rules
 from hocket.errors import UsageError
 from hocket.workload import text
 from hocket.workload.jobs import Workload, read_workload
@@ -85,16 +85,16 @@ def test_policies_are_interleaved():
 def test_interrupted_runs_are_resumed(tmp_path: Path, workload: Workload):
     output = tmp_path / "out"
     planned = plan(["mckp", "static"], 2, seed=1)
-    first = QueueRuns(output, workload, True, False)
+    first = QueueRuns(output, workload, True, Rules())
     run = run_of(planned[0].policy, 0, 1.5)
     first.add(run)
     with first.path.open("a") as file:
         file.write('{"policy": "static", "repet')  # the machine went down
-    again = QueueRuns(output, workload, True, False)
+    again = QueueRuns(output, workload, True, Rules())
     assert again.runs == [run] and again.missing(planned) == planned[1:]
     assert again.bytes_of(workload) == {"a": 10 * 1024, "b": 4_000_000}
     with pytest.raises(UsageError, match="runs of other workloads or settings"):
-        QueueRuns(output, workload, False, False)
+        QueueRuns(output, workload, False, Rules())
 
 
 def test_the_tables_say_what_was_measured_and_predicted(workload: Workload):

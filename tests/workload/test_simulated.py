@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from checkout import REPO
+from hocket.arbitration.allocate import Rules
 from hocket.workload.generate import drawn
 from hocket.workload.jobs import read_workload, text_of
 from hocket.workload.prediction import giving_out, predict
@@ -16,12 +17,14 @@ from hocket.workload.simulated import simulate_queue
 
 PAPER = REPO / "scenarios" / "workloads" / "gekkofwd-queue.toml"
 POLICIES = ["mckp", "static", "size", "process", "one"]
+RULES = Rules(direct=False)
 pytestmark = pytest.mark.timeout(120)
 
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("fifo", [True, False])
-def test_hocketds_policies_do_what_was_predicted(seed: int, fifo: bool):
+@pytest.mark.parametrize("rules", [RULES, Rules(False, True, 0.3)])
+def test_hocketds_policies_do_what_was_predicted(seed: int, fifo: bool, rules: Rules):
     """The paper's queue, and random ones: two implementations of the queue, and one of the policies.
 
     Without --fifo all jobs run at once. Then some policies let them share servers, of which the prediction knows the
@@ -30,10 +33,10 @@ def test_hocketds_policies_do_what_was_predicted(seed: int, fifo: bool):
     read = read_workload(PAPER)
     workload = drawn(read, 10 if fifo else 5, seed) if seed or not fifo else read
     bytes_of = {one.name: one.bytes for one in workload.jobs}
-    runs = simulate_queue(workload, fifo, False, POLICIES, bytes_of)
+    runs = simulate_queue(workload, fifo, rules, POLICIES, bytes_of)
     nodes = workload.system_nodes if fifo else None
     for policy in POLICIES if fifo else ("mckp", "one"):
-        foreseen = predict(workload.queue, nodes, giving_out(workload, policy, False), bytes_of)
+        foreseen = predict(workload.queue, nodes, giving_out(workload, policy, rules), bytes_of)
         assert runs[policy].bytes_per_s == pytest.approx(foreseen.bytes_per_s, rel=1e-3), policy
         assert runs[policy].makespan_s == pytest.approx(foreseen.makespan_s, rel=1e-3), policy
         for job in runs[policy].jobs:
@@ -52,9 +55,9 @@ def test_the_papers_queue_at_its_size():
     stated = {"HACC": 1.8, "IOR-MPI": 32, "SIM": 19.6, "POSIX-S": 32, "POSIX-L": 64, "BT-C": 12.6, "MAD": 32.4}
     for name, gigabytes in (stated | {"S3D": 33.7, "BT-D": 253}).items():
         assert gigabytes <= bytes_of[name] / 1e9 < 1.07 * gigabytes, name
-    runs = simulate_queue(workload, True, False, POLICIES, bytes_of)
+    runs = simulate_queue(workload, True, RULES, POLICIES, bytes_of)
     for policy in POLICIES:
-        foreseen = predict(workload.queue, 96, giving_out(workload, policy, False), bytes_of)
+        foreseen = predict(workload.queue, 96, giving_out(workload, policy, RULES), bytes_of)
         assert runs[policy].bytes_per_s == pytest.approx(foreseen.bytes_per_s, rel=1e-3), policy
     numbers = {job.name: [number for _, number in job.servers] for job in runs["static"].jobs}
     assert numbers["HACC"] == [1] and numbers["POSIX-L"] == [8], "as the paper says of static"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from hocket.arbitration.allocate import Rules
 from hocket.errors import UsageError
 from hocket.verbs import help_text, print_json, tell
 from hocket.workload import text
@@ -70,6 +71,10 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--curves", type=Path, metavar="FILE", help="bandwidths of the jobs, from 'hocket explore'")
     parser.add_argument("--repeat", type=int, default=1, metavar="N", help="runs under each policy (default: 1)")
     parser.add_argument("--servers", type=int, metavar="N", help="instead of those of the file")
+    parser.add_argument("--divide-evenly", action="store_true", help="servers of a job divide its nodes")
+    loss_help = "under mckp, no job is given less than the rest of its bandwidth under static"
+    parser.add_argument("--most-loss", type=float, metavar="PART", help=loss_help)
+    parser.add_argument("--shared-server", action="store_true", help="mckp may let jobs share one server")
     parser.add_argument("--generate", type=int, metavar="N", help="print the file with a random queue of N of its jobs")
     parser.add_argument("--seed", type=int, default=1, help="of the random queue and of the order of runs (default: 1)")
     parser.add_argument("--output", type=Path, default=Path("workload"), metavar="DIR", help="default: workload")
@@ -95,17 +100,17 @@ def _workload(arguments: argparse.Namespace) -> int:
     _check("--repeat", arguments.repeat, 10_000)
     if arguments.predict + arguments.simulate + (arguments.dir is not None) != 1:
         raise UsageError("give one of --dir DIR, to run the queue, --simulate, and --predict")
-    direct = workload.direct if workload.direct is not None else not arguments.fifo
+    rules = _rules(arguments, workload)
     if arguments.predict or arguments.simulate:
-        outcomes = _outcomes(arguments, workload, direct, policies, None)
+        outcomes = _outcomes(arguments, workload, rules, policies, None)
         if arguments.simulate:
-            outcomes = _simulated(arguments, workload, direct, outcomes)
+            outcomes = _simulated(arguments, workload, rules, outcomes)
         return _report(arguments, workload, outcomes)
     if not arguments.dir.is_dir():
         raise UsageError(f"--dir {arguments.dir}: there is no such directory")
-    runs = QueueRuns(arguments.output, workload, arguments.fifo, direct)
-    _run(arguments, workload, direct, runs, plan(policies, arguments.repeat, arguments.seed))
-    return _report(arguments, workload, _outcomes(arguments, workload, direct, policies, runs))
+    runs = QueueRuns(arguments.output, workload, arguments.fifo, rules)
+    _run(arguments, workload, rules, runs, plan(policies, arguments.repeat, arguments.seed))
+    return _report(arguments, workload, _outcomes(arguments, workload, rules, policies, runs))
 
 
 def _check(option: str, value: int, most: int) -> None:
@@ -123,8 +128,15 @@ def _policies(words: str) -> list[str]:
     return policies
 
 
+def _rules(arguments: argparse.Namespace, workload: Workload) -> Rules:
+    if arguments.most_loss is not None and not 0 <= arguments.most_loss <= 1:
+        raise UsageError(f"--most-loss {arguments.most_loss} must be from 0 to 1; 0.2 means 20 %")
+    direct = workload.direct if workload.direct is not None else not arguments.fifo
+    return Rules(direct, arguments.divide_evenly, arguments.most_loss, arguments.shared_server)
+
+
 def _run(
-    arguments: argparse.Namespace, workload: Workload, direct: bool, runs: QueueRuns, planned: Sequence[PlannedRun]
+    arguments: argparse.Namespace, workload: Workload, rules: Rules, runs: QueueRuns, planned: Sequence[PlannedRun]
 ) -> None:
     """Make the runs that are missing, with a progress bar. Each is in the file before the next one begins."""
     from rich.console import Console
@@ -144,12 +156,13 @@ def _run(
                 progress.update(task, description=told, completed=at * len(workload.queue) + ended)
 
             trace = runs.path.parent / f"{run.policy}-{run.repetition + 1}.trace.jsonl"
-            jobs = run_queue(workload, nodes, directory, run.policy, direct, show, trace)
+            jobs = run_queue(workload, nodes, directory, run.policy, rules, show, trace)
             runs.add(QueueRun(run, tuple(jobs)))
+            progress.update(task, completed=(at + 1) * len(workload.queue))
 
 
 def _outcomes(
-    arguments: argparse.Namespace, workload: Workload, direct: bool, policies: Sequence[str], runs: QueueRuns | None
+    arguments: argparse.Namespace, workload: Workload, rules: Rules, policies: Sequence[str], runs: QueueRuns | None
 ) -> list[text.Outcome]:
     bytes_of = runs.bytes_of(workload) if runs else _bytes_of(workload)
     nodes = workload.system_nodes if arguments.fifo else None
@@ -157,7 +170,7 @@ def _outcomes(
     for policy in policies:
         prediction, why = None, ""
         try:
-            prediction = predict(workload.queue, nodes, giving_out(workload, policy, direct), bytes_of)
+            prediction = predict(workload.queue, nodes, giving_out(workload, policy, rules), bytes_of)
         except UnpredictableError as error:
             why = str(error)
         found.append(text.Outcome(policy, runs.of(policy) if runs else [], prediction, why))
@@ -169,12 +182,12 @@ def _bytes_of(workload: Workload) -> dict[str, int]:
 
 
 def _simulated(
-    arguments: argparse.Namespace, workload: Workload, direct: bool, outcomes: Sequence[text.Outcome]
+    arguments: argparse.Namespace, workload: Workload, rules: Rules, outcomes: Sequence[text.Outcome]
 ) -> list[text.Outcome]:
     from hocket.workload.simulated import simulate_queue
 
     policies = [one.policy for one in outcomes]
-    runs = simulate_queue(workload, arguments.fifo, direct, policies, _bytes_of(workload))
+    runs = simulate_queue(workload, arguments.fifo, rules, policies, _bytes_of(workload))
     return [replace(one, runs=[runs[one.policy]], simulated=True) for one in outcomes]
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from hocket.arbitration.allocate import Rules
 from hocket.arbitration.jobs import (
     FILE_KEYS,
     MB,
@@ -30,6 +31,7 @@ from hocket.exploration.patterns import (
     Phase,
     phase_of,
 )
+from hocket.private_daemon import Setting
 from hocket.toml_checks import Table, number, only, read_toml, size, tables, truth, whole
 
 MOST_SERVERS = 64
@@ -217,6 +219,18 @@ def queue_of(order: Sequence[tuple[WorkloadJob, float]], path: Path) -> list[Que
     if twice is not None:
         raise UsageError(f"{path}: two jobs of the queue are called '{twice}'; rename the [[job]] of that name")
     return queue
+
+
+def arbitration_settings(workload: Workload, rules: Rules) -> dict[str, Setting]:
+    """Return the table [arbitration] of hocketd and the simulator, for the policies that give out servers."""
+    settings: dict[str, Setting] = {
+        "direct": rules.direct,
+        "divides_evenly": rules.divides_evenly,
+        "shared_server": rules.shared_server,
+        "system_nodes": workload.system_nodes,
+        "system_servers": workload.system_servers,
+    }
+    return settings if rules.most_loss is None else settings | {"most_loss": rules.most_loss}
 
 
 def with_curves(workload: Workload, path: Path) -> Workload:

@@ -59,7 +59,7 @@ class _Running:
     servers: list[tuple[float, int]]
 
 
-def giving_out(workload: Workload, policy: str, direct: bool) -> GiveOut:
+def giving_out(workload: Workload, policy: str, rules: Rules) -> GiveOut:
     """Return the function that asks hocket-arbitrate what a policy gives. It raises UnpredictableError."""
     known: dict[tuple[str, ...], Sequence[Given]] = {}
     system = (workload.system_nodes, workload.system_servers)
@@ -68,7 +68,7 @@ def giving_out(workload: Workload, policy: str, direct: bool) -> GiveOut:
         key = tuple(one.kind.name for one in jobs)
         if key not in known:
             asked = [policy, "static"]  # by which hocketd decides where a policy cannot
-            found, fixed = allocate([one.job for one in jobs], workload.servers, system, asked, Rules(direct))
+            found, fixed = allocate([one.job for one in jobs], workload.servers, system, asked, rules)
             if found.error and fixed.error:
                 raise UnpredictableError(found.error)
             known[key] = fixed.jobs if found.error else found.jobs

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, median, stdev
 
+from hocket.arbitration.allocate import Rules
 from hocket.run_file import RunFile, digest
 from hocket.workload.jobs import Workload
 
@@ -70,10 +71,10 @@ class QueueRun:
 class QueueRuns(RunFile[QueueRun]):
     """The runs in the file of an output directory."""
 
-    def __init__(self, output: Path, workload: Workload, fifo: bool, direct: bool) -> None:
+    def __init__(self, output: Path, workload: Workload, fifo: bool, rules: Rules) -> None:
         """Open the file, or make it. Raises UsageError if it has runs of another workload."""
         curves = {one.name: one.job.bandwidth for one in workload.jobs}
-        about = digest(workload.about() | {"fifo": fifo, "direct": direct, "curves": curves})
+        about = digest(workload.about() | {"fifo": fifo, "rules": asdict(rules), "curves": curves})
         super().__init__(output / RUNS, "workload", about, _run_of, _fields_of)
 
     def missing(self, planned: Iterable[PlannedRun]) -> list[PlannedRun]:

@@ -23,13 +23,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hocket.arbitration.allocate import Rules
 from hocket.arbitration.jobs import MB
 from hocket.errors import HocketError
 from hocket.exploration.measure import command_of, replayed
 from hocket.exploration.patterns import Pattern
 from hocket.exploration.results import jobs_text
 from hocket.private_servers import private_servers
-from hocket.workload.jobs import QueuedJob, Workload
+from hocket.workload.jobs import QueuedJob, Workload, arbitration_settings
 from hocket.workload.maps import servers_of
 from hocket.workload.queue import FifoQueue
 from hocket.workload.results import JobRun
@@ -189,7 +190,7 @@ def run_queue(
     nodes: int | None,
     directory: Path,
     policy: str,
-    direct: bool,
+    rules: Rules,
     tell: Callable[[int, int], None],
     trace: Path,
 ) -> list[JobRun]:
@@ -198,11 +199,6 @@ def run_queue(
     Raises HocketError if servers cannot be started or files cannot be made.
     """
     options = ["--forward-limit", str(workload.limit)] if workload.limit else []
-    rules = {
-        "direct": direct,
-        "system_nodes": workload.system_nodes,
-        "system_servers": workload.system_servers,
-    }
     try:
         with (
             private_servers(
@@ -210,7 +206,7 @@ def run_queue(
                 directory,
                 options,
                 coordinator={"policy": policy, "slow_server": 0},
-                arbitration=rules,
+                arbitration=arbitration_settings(workload, rules),
                 trace=trace,
             ) as environment,
             tempfile.TemporaryDirectory(prefix="hocket-workload-", dir=directory) as files,

@@ -7,10 +7,11 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hocket.arbitration.allocate import Rules
 from hocket.arbitration.jobs import MB
 from hocket.errors import UsageError
 from hocket.sim.runs import Wanted, simulate
-from hocket.workload.jobs import QueuedJob, Workload
+from hocket.workload.jobs import QueuedJob, Workload, arbitration_settings
 from hocket.workload.maps import servers_of
 from hocket.workload.results import JobRun, PlannedRun, QueueRun
 
@@ -20,7 +21,7 @@ LEAST_COMPUTING_S = 1e-6  # the simulator's applications compute before their I/
 
 
 def simulate_queue(
-    workload: Workload, fifo: bool, direct: bool, policies: Sequence[str], bytes_of: Mapping[str, int]
+    workload: Workload, fifo: bool, rules: Rules, policies: Sequence[str], bytes_of: Mapping[str, int]
 ) -> dict[str, QueueRun]:
     """Return a run under each policy.
 
@@ -29,7 +30,7 @@ def simulate_queue(
     """
     with tempfile.TemporaryDirectory(prefix="hocket-workload-") as directory:
         scenario = Path(directory) / "queue.toml"
-        scenario.write_text(scenario_of(workload, fifo, direct, bytes_of), encoding="utf-8")
+        scenario.write_text(scenario_of(workload, fifo, rules, bytes_of), encoding="utf-8")
         traces = [Path(directory) / f"{policy}.jsonl" for policy in policies]
         results = simulate(
             [
@@ -43,7 +44,7 @@ def simulate_queue(
         }
 
 
-def scenario_of(workload: Workload, fifo: bool, direct: bool, bytes_of: Mapping[str, int]) -> str:
+def scenario_of(workload: Workload, fifo: bool, rules: Rules, bytes_of: Mapping[str, int]) -> str:
     """Return the queue as a scenario of 'hocket sim'."""
     nodes = workload.system_nodes if fifo else sum(one.nodes for one in workload.queue)
     lines = [
@@ -59,9 +60,7 @@ def scenario_of(workload: Workload, fifo: bool, direct: bool, bytes_of: Mapping[
         'name = "s"',
         f"count = {workload.servers}",
         "[arbitration]",
-        f"direct = {json.dumps(direct)}",
-        f"system_nodes = {workload.system_nodes}",
-        f"system_servers = {workload.system_servers}",
+        *(f"{key} = {json.dumps(value)}" for key, value in arbitration_settings(workload, rules).items()),
     ]
     for one in workload.queue:
         lines += _application(one, bytes_of.get(one.kind.name), workload.path)

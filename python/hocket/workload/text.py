@@ -56,7 +56,7 @@ def _policies(outcomes: Sequence[Outcome]) -> str:
     heading = ["policy", "predicted MB/s", "x static", "makespan s"]
     if measured:
         heading = ["policy", "runs", "MB/s", "x static", "makespan s", *(f"predicted {one}" for one in heading[2:])]
-        heading = [*heading[:5], "predicted MB/s", "of it", *heading[5:], "failed"]
+        heading = [*heading[:5], "predicted MB/s", "of predicted", *heading[5:], "failed"]
     rows = [_policy(one, fixed, measured) for one in outcomes]
     return columns(heading, rows, right=range(1, len(heading)))
 
