@@ -368,12 +368,15 @@ static void threads(void) {
   void* problem;
   handled_fd = make(0);
   CHECK(pthread_create(&one, NULL, writes, "mine") == 0 && pthread_create(&two, NULL, writes, "your") == 0);
-  for (int i = 0; i < 50; ++i) {  // while others look at the file, and processes come and go
-    struct stat about;
-    CHECK(fstat(handled_fd, &about) == 0);
-    const pid_t child = i > 40 ? fork() : -1;
+  struct stat about = {0};
+  while (about.st_size < 200000) {  // while others look at the file
+    CHECK(fstat(handled_fd, &about) == 0 && about.st_size % 4 == 0);
+    usleep(500);
+  }
+  for (int i = 0; i < 5; ++i) {  // and processes come and go
+    const pid_t child = fork();
     if (child == 0) _exit(0);
-    if (child > 0) waitpid(child, NULL, 0);
+    CHECK(waitpid(child, NULL, 0) == child);
     usleep(500);
   }
   CHECK(pthread_join(one, &problem) == 0 && !problem && pthread_join(two, &problem) == 0 && !problem);

@@ -23,6 +23,7 @@ EXAMPLES = """
 examples:
   hocket forward --mount /scratch/x -- ./program input       # through one server, which is started and ended
   hocket forward --servers 4 --mount /scratch/x -- mpiexec -n 8 ./app
+  hocket forward --mount /scratch/x --consistency close-to-open -- ./logs-a-lot    # small writes are collected
   hocket forward --mount /scratch/x --check -- tar cf /scratch/x/a.tar dir    # says at the end what went directly
   hocket forward --mount /scratch/x --curves jobs.toml --name IOR-MPI -- mpiexec -n 8 ./ior   # for 'mckp' and others
 
