@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -32,6 +33,28 @@ def test_a_program_sees_its_writes_as_without_hocket(case: str, forward, program
     assert (run.code, run.out) == (0, ""), run.err
     assert "of the forwarded calls were writes that were collected" in run.err
     assert "failed with EIO" not in run.err
+
+
+ALONE = ("sizes", "accesses", "mappings", "attributes", "streams", "unseen", "many", "large")  # no shared offsets
+
+
+def test_a_program_sees_its_writes_while_servers_are_killed(
+    start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(2, mount, prefix)
+    cases = f"for case in {' '.join(ALONE)}; do {programs}/collected_writes $case {mount}/$case || exit; done"
+    process = start_forward("sh", "-c", f"for i in $(seq 8); do {cases}; done", options=ASKED)
+    killed = 0
+    while process.poll() is None:
+        for pid in pids_of_servers().values():
+            time.sleep(0.01)
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+            start_servers(1, mount, prefix)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, ""), run.out + run.err
+    assert killed > 2 and "were collected first" in run.err
 
 
 @pytest.fixture
