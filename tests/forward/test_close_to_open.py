@@ -131,6 +131,24 @@ def test_what_a_killed_server_had_not_written_is_written_again(
     assert written(mount) == LINES
 
 
+def test_what_a_server_had_written_before_it_hung_is_not_written_again(
+    start_waiting, start_daemon, mount: Path, prefix: Path
+):
+    """Another program may have written there since."""
+    start_daemon()
+    start_servers(1, mount, prefix)
+    (server,) = pids_of_servers().values()
+    process = start_waiting()
+    await_ready(process)
+    wait_until(lambda: written(mount) == LINES[:100], "the write of what had been collected")
+    os.kill(server, signal.SIGSTOP)  # before it gives the descriptor back, which it does a moment later
+    with (mount / "file").open("r+") as file:
+        file.seek(50)
+        file.write("over")
+    assert go_on(process).code == 0
+    assert written(mount) == [*LINES[:10], "over", *LINES[11:]]
+
+
 def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_waiting, start_daemon, mount: Path, prefix: Path):
     start_daemon()
     start_servers(1, mount, prefix)

@@ -138,8 +138,17 @@ static int write_directly(const struct collection* one, int64_t from, int64_t by
   return 0;
 }
 
-// Writes again what a server had that is no more, through another one. Returns the number of errno; 0: all is written.
-static int redo(const struct collection* one) {
+// Forgets what a server had written that is no more. Others may have written there since.
+static void leave_rest(struct collection* one) {
+  char* const memory = channel_memory(one->channel);
+  const uint64_t done = stored(one), rest = filled(one) - done;
+  memmove(memory, memory + done, rest);
+  *one->head = (struct forward_collected){.filled = rest, .offset = one->head->offset + (int64_t)done};
+}
+
+// Writes what such a server had left, through another one. Returns the number of errno; 0: all is written.
+static int redo(struct collection* one) {
+  leave_rest(one);
   const int64_t bytes = (int64_t)filled(one);
   const struct forward_request request = {forward_write, 0, one->head->offset, -1, bytes};
   const int fd = fd_of(one);
@@ -158,7 +167,7 @@ static int redo(const struct collection* one) {
     if (answer.result < 0) return answer.error;
     return write_directly(one, answer.result, bytes);
   }
-  return write_directly(one, (int64_t)stored(one), bytes);
+  return write_directly(one, 0, bytes);
 }
 
 // Has the server write what is there, which may end the collection.
