@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "forward/capabilities.hpp"
 
 namespace hocket::forward {
 namespace {
@@ -32,6 +33,13 @@ constexpr std::uint64_t waiting_key = 3;
 constexpr std::uint64_t first_connection = 16;
 
 constexpr std::size_t most_descriptors = 2;  // of a message
+
+// A client often makes its next small call within a few microseconds, and to sleep and be woken takes longer. So a
+// thread looks for it a few times after an answer. Where that is often in vain, only the first calls of each hundred or
+// so do it, those at which the client looks for the answer.
+constexpr std::int64_t looked_for_bytes = 64 << 10;
+constexpr Duration look = std::chrono::microseconds{20}, trial_look = std::chrono::microseconds{50};
+constexpr int in_vain_costs = 2, most_credit = 16;
 
 // Returns the descriptors of a received message. The caller owns them.
 std::array<Fd, most_descriptors> descriptors_of(msghdr& message) {
@@ -141,6 +149,9 @@ struct ForwardService::ForwardConnection {
   std::uint64_t application = 0;  // its number in the queue
   ForwardMessage message;         // the request under way
   Time arrival{};                 // of the request
+  int credit = 0;                 // for looking for the next call: it rises if it came soon, and falls if it did not
+  unsigned calls = 0;
+  bool is_looked_for = false;  // a call that comes now has come soon
 };
 
 Result<Fd> listen_for_forwarding(const std::string& path) {
@@ -218,6 +229,7 @@ void ForwardService::watch(int descriptor, std::uint64_t key, bool is_new) {
 }
 
 void ForwardService::serve() {
+  if (const Status given_up = keep_only({}); !given_up) log_(given_up.error().text);
   std::optional<Time> again;
   bool has_worked = false;
   while (!stopping_) {
@@ -271,12 +283,37 @@ bool ForwardService::carry_out_next(std::optional<Time>& again) {
   again = next.again;
   if (!next.batch) return false;
   wake_another();
+  ForwardConnection* last = nullptr;
   for (const std::uint64_t ticket : next.batch->tickets) {
     ForwardConnection* const connection = find(ticket);
-    if (connection != nullptr && carry_out(*connection)) watch(connection->socket.get(), connection->number, false);
+    if (connection == nullptr || !carry_out(*connection)) continue;
+    if (last != nullptr) watch(last->socket.get(), last->number, false);
+    last = connection;
   }
   queue_.done(next.batch->number);
+  if (last != nullptr && !look_for_next(*last)) watch(last->socket.get(), last->number, false);
   return true;
+}
+
+// Looks for the client's next call for a moment. Returns true if it has come, or if the connection has ended.
+bool ForwardService::look_for_next(ForwardConnection& connection) {
+  const bool is_trial = connection.calls++ % forward_between_trials < forward_trials;
+  if (connection.message.content.request.bytes > looked_for_bytes || (connection.credit <= 0 && !is_trial))
+    return false;
+  // Half of the processors stay for the clients.
+  static const int most_looking = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2);
+  if (looking_.fetch_add(1) >= most_looking) return --looking_, false;
+  const Time until = node_now() + (is_trial ? trial_look : look);
+  connection.is_looked_for = true;
+  while (!queue_.has_more() && node_now() < until) {
+    if (serve_one(connection)) continue;
+    --looking_;
+    return true;  // it is another thread's by now, or has ended
+  }
+  --looking_;
+  if (connection.is_looked_for) connection.credit = std::max(connection.credit - in_vain_costs, 0);
+  connection.is_looked_for = false;
+  return false;
 }
 
 // Calls wait that this thread does not carry out now: an idle thread should look.
@@ -303,7 +340,8 @@ void ForwardService::accept_all() {
       return;
     }
     const auto peer = peer_of(socket.get());
-    if (!peer || !is_trusted(peer.value().user)) {
+    // Not even root's clients are served: they would act with this user's rights.
+    if (!peer || peer.value().user != geteuid()) {
       log_(peer ? "refused a forwarding client of user " + std::to_string(peer.value().user) : peer.error().text);
       continue;
     }
@@ -346,6 +384,8 @@ bool ForwardService::serve_one(ForwardConnection& connection) {
   const ssize_t received = recvmsg(connection.socket.get(), &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return true;
   if (received <= 0) return end(connection, nullptr), false;
+  if (connection.is_looked_for) connection.credit = std::min(connection.credit + 1, most_credit);
+  connection.is_looked_for = false;
   message.bytes = static_cast<std::size_t>(received);
   message.descriptors = descriptors_of(header);
   const bool is_cut = (header.msg_flags & MSG_CTRUNC) != 0;

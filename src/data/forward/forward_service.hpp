@@ -48,8 +48,8 @@ class ForwardService {
   using Log = std::function<void(const std::string&)>;
 
   // Takes over a listening socket of type SOCK_SEQPACKET. Serves regular files of the file system of `directory`, to
-  // clients of this user and root. `log` receives one line at a time, from any thread. Fails if the system lacks
-  // resources, or `directory` cannot be looked at.
+  // clients of this user. The threads have no capabilities. `log` receives one line at a time, from any thread. Fails
+  // if the system lacks resources, or `directory` cannot be looked at.
   static Result<std::unique_ptr<ForwardService>> start(const ForwardSettings& settings, const std::string& directory,
                                                        Fd listener, Log log);
   // Ends calls under way, answers them, writes what is collected, and disconnects all clients.
@@ -74,6 +74,7 @@ class ForwardService {
   void receive_all(int timeout_ms);
   void handle(std::uint64_t key, std::uint32_t events);
   bool carry_out_next(std::optional<Time>& again);
+  bool look_for_next(ForwardConnection& connection);
   ForwardConnection* find(std::uint64_t number);
   void wake_another();
   void beat();
@@ -109,6 +110,7 @@ class ForwardService {
   std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;
+  std::atomic<int> looking_ = 0;                 // threads that look for a client's next call
   std::atomic<std::int64_t> busy_until_ns_ = 0;  // under a limit
   mutable std::mutex mutex_;                     // guards the two below
   std::map<std::uint64_t, std::unique_ptr<ForwardConnection>> connections_;

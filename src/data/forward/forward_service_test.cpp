@@ -5,13 +5,16 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -169,6 +172,54 @@ TEST_F(Forwarding, DisconnectsWhoBreaksTheProtocolAndServesOthers) {
   EXPECT_TRUE(ends(hello, {file.get(), file.get(), file.get()}, false));
   send(good, request(forward_write, 0, 1), {file.get()});
   EXPECT_EQ(receive<forward_answer>(good)->result, 1);
+}
+
+// Returns the lines of /proc about the threads of this process that begin with the key.
+std::vector<std::string> about_threads(const std::string& key) {
+  std::vector<std::string> found;
+  for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream file(thread.path() / "status");
+    for (std::string line; std::getline(file, line);)
+      if (line.starts_with(key)) found.push_back(line.substr(key.size()));
+  }
+  return found;
+}
+
+TEST_F(Forwarding, HasNoCapabilitiesInTheThreadsThatMakeCalls) {
+  const auto without = [] {
+    const std::vector<std::string> sets = about_threads("CapEff:\t");
+    return std::count(sets.begin(), sets.end(), "0000000000000000");
+  };
+  for (int i = 0; i < 2000 && without() < 2; ++i) usleep(10'000);  // until both have begun
+  EXPECT_GE(without(), 2);
+}
+
+// Connects as another user, which only root can become. Returns 0 if the service ends the connection.
+int connect_as_other(const std::string& path) {
+  const pid_t child = fork();
+  if (child == 0) {
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(3);
+    const Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) _exit(4);
+    pollfd ended{socket.get(), POLLIN, 0};
+    char byte = 0;
+    _exit(poll(&ended, 1, 20'000) == 1 && recv(socket.get(), &byte, 1, 0) == 0 ? 0 : 5);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return status;
+}
+
+TEST_F(Forwarding, RefusesAClientOfAnotherUser) {
+  if (geteuid() != 0) return;  // no other user can connect: the mode of the socket forbids it
+  EXPECT_EQ(chmod(directory_.c_str(), 0755), 0);
+  EXPECT_EQ(connect_as_other(directory_ + "/socket"), 4 << 8) << "the mode of the socket lets others connect";
+  ASSERT_EQ(chmod((directory_ + "/socket").c_str(), 0666), 0);
+  EXPECT_EQ(connect_as_other(directory_ + "/socket"), 0);
+  EXPECT_EQ(logged_, "refused a forwarding client of user 65534");
 }
 
 TEST_F(Forwarding, CarriesOutEveryCallThatWaitsWhateverTheScheduler) {

@@ -28,6 +28,9 @@ enum {
   forward_beat_ms = 250,                             // between two beats of a server, and two looks at collected writes
   forward_collected_bytes = 1 << 20,                 // that a client collects at most
   forward_collected_at = forward_most_bytes - 4096,  // in the segment: a struct forward_collected
+  // Of that many calls of a connection, so many try if both ends find each other's next message without sleeping.
+  forward_between_trials = 128,
+  forward_trials = 4,
 };
 
 enum forward_call {

@@ -2,6 +2,7 @@
 // the files below one directory. This file parses the command line and prepares the process.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/capability.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -16,6 +17,7 @@
 #include "base/utf8.hpp"
 #include "bus/local_socket.hpp"
 #include "bus/private_directory.hpp"
+#include "forward/capabilities.hpp"
 #include "forward/forward_service.hpp"
 #include "server/control.hpp"
 #include "server/server.hpp"
@@ -134,6 +136,13 @@ sigset_t prepare_process() {
   return signals;
 }
 
+// Gives up what a server of root does not need. It opens files by name, as root's own programs do. The threads of
+// forwarded calls, which get open files, keep nothing (forward_service.cpp).
+Status give_up_rights() {
+  const Status given_up = forward::give_up_new_rights();
+  return given_up ? forward::keep_only({CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER}) : given_up;
+}
+
 // Opens the Unix socket and, if requested, the TCP socket. Returns their addresses, separated by blanks.
 Result<std::string> listen(server::HocketServer& server, const ServerOptions& options, const std::string& base) {
   auto local = bus::listen_at(base + ".sock");
@@ -174,6 +183,7 @@ server::HocketServer::ServerSettings settings_of(const ServerOptions& options, c
 // Runs the server until a signal stops it. Returns the exit code.
 int serve(const ServerOptions& options, const server::Injection& injection) {
   const sigset_t signals = prepare_process();
+  if (const Status given_up = give_up_rights(); !given_up) return complain(given_up.error(), failed);
   const Fd stop{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (const Status ready = prepare(options.runtime_directory); !ready) return complain(ready.error(), failed);
   const std::string base = options.runtime_directory + "/servers/" + options.name;

@@ -25,6 +25,11 @@ enum {
   retry_ms = 1000,       // until a server that did not accept is tried again
 };
 
+// A small call is answered within a few microseconds, and to sleep and be woken takes longer. So its answer is looked
+// for a few times before. Where that is often in vain, because the server gets no processor meanwhile, only the first
+// calls of each hundred or so do it. The server looks for the next call of a connection at the same calls.
+enum { looked_for_bytes = 64 << 10, look_ns = 20000, trial_ns = 50000, in_vain_costs = 2, most_credit = 16 };
+
 // A descriptor of ours, and what the program would have changed if it had closed it.
 struct own_descriptor {
   int fd;  // 0: none
@@ -39,6 +44,8 @@ struct channel {
   char* memory;
   _Atomic uint64_t* beats;  // of the server
   pid_t server;
+  int credit;      // for looking for an answer: it rises with each that came, and falls with each that did not
+  unsigned calls;  // of the connection
   uid_t user;      // for whom it was made
   uint32_t epoch;  // of the servers for which the connection was made; 0: there is none
 };
@@ -50,6 +57,7 @@ struct process_state {
   _Atomic uint32_t number_after;       // the process's number, plus one; 0: it has none yet
   _Atomic int64_t no_server_until_ms;  // since no server accepts
   _Atomic uint32_t without_server;     // the epoch in which none did
+  bool is_spread;                      // each connection is as if it were another process's
 };
 static struct process_state* state;
 static struct channel all[channels];  // a child of fork finds its parent's here, and gives them up
@@ -87,6 +95,8 @@ static void disconnect(struct channel* channel) {
   if (channel->beats) munmap((void*)channel->beats, 4096);
   channel->beats = NULL;
   channel->epoch = 0;
+  channel->credit = 0;
+  channel->calls = 0;
 }
 
 // Gives up the connection and its memory.
@@ -140,13 +150,13 @@ static long send_with(int socket, void* data, size_t bytes, const int* descripto
 }
 
 // Receives a message and at most one descriptor, which is -1 if there is none.
-static long receive_with(int socket, void* data, size_t bytes, int* descriptor) {
+static long receive_with(int socket, void* data, size_t bytes, int* descriptor, int flags) {
   struct iovec part = {data, bytes};
   union control control;
   struct msghdr message = {
       .msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes, .msg_controllen = sizeof control.bytes};
   long received;
-  do received = RAW3(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC);
+  do received = RAW3(SYS_recvmsg, socket, &message, MSG_CMSG_CLOEXEC | flags);
   while (received == -EINTR);
   *descriptor = -1;
   for (struct cmsghdr* rights = received >= 0 ? CMSG_FIRSTHDR(&message) : NULL; rights;
@@ -157,11 +167,13 @@ static long receive_with(int socket, void* data, size_t bytes, int* descriptor) 
 }
 
 // The kernel's time, not libc's: tools replace that one (faketime), and a server would seem to hang.
-static int64_t now_ms(void) {
+static int64_t now_ns(void) {
   struct timespec now = {0, 0};
   RAW2(SYS_clock_gettime, CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
+
+static int64_t now_ms(void) { return now_ns() / 1000000; }
 
 // Waits until the socket is readable, for `ms` at most. Signals do not end the wait.
 static bool is_readable_within(int socket, int64_t ms) {
@@ -198,7 +210,7 @@ static bool greet(struct channel* channel, int socket) {
   struct forward_welcome welcome;
   int beats = -1;
   if (!is_readable_within(socket, silence_ms)) return false;
-  const long received = receive_with(socket, &welcome, sizeof welcome, &beats);
+  const long received = receive_with(socket, &welcome, sizeof welcome, &beats, 0);
   if (beats < 0) return false;
   void* memory = MAP_FAILED;
   if (received == (long)sizeof welcome && welcome.version == forward_version && welcome.error == 0)
@@ -222,13 +234,13 @@ static bool connect_to(struct channel* channel, int fd, const char* path) {
 }
 
 // Only processes that forward something get a number, so that they are spread over the servers evenly.
-static uint32_t own_number(void) {
+static uint32_t own_number(const struct channel* channel) {
   uint32_t number = atomic_load(&state->number_after);
   if (number == 0) {
     const uint32_t given = page_new_process() + 1;
     if (atomic_compare_exchange_strong(&state->number_after, &number, given)) number = given;
   }
-  return number - 1;
+  return number - 1 + (state->is_spread ? (uint32_t)(channel - all) : 0);
 }
 
 // Connects to the process's own server, or to the next one that answers. `why` says why it did not.
@@ -243,7 +255,7 @@ static bool have_connection(struct channel* channel, enum forward_count* why) {
   const uint32_t servers = page_servers();
   for (uint32_t choice = 0; choice < (servers > 0 ? servers : 1); ++choice) {
     char path[forward_path_bytes];
-    const uint32_t epoch = page_server(own_number(), choice, path);
+    const uint32_t epoch = page_server(own_number(channel), choice, path);
     if (epoch == 0) break;
     const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) return clear(channel), false;
@@ -276,6 +288,8 @@ bool channels_prepare(void) {
   begin_anew();
   return true;
 }
+
+void channels_spread(void) { state->is_spread = true; }
 
 void channels_forked(void) {
   int is_new = 0;
@@ -364,6 +378,22 @@ static bool await_answer(const struct channel* channel) {
   return true;
 }
 
+// Looks for the answer for a moment. Returns what receiving returned, or -EAGAIN.
+static long look_for_answer(struct channel* channel, int64_t bytes, struct forward_answer* answer) {
+  const bool is_trial = channel->calls++ % forward_between_trials < forward_trials;
+  if (bytes > looked_for_bytes || (channel->credit <= 0 && !is_trial)) return -EAGAIN;
+  const int64_t until = now_ns() + (is_trial ? trial_ns : look_ns);
+  long received;
+  do {
+    int none = -1;
+    received = receive_with(channel->socket.fd, answer, sizeof *answer, &none, MSG_DONTWAIT);
+  } while (received == -EAGAIN && now_ns() < until);
+  channel->credit += received == -EAGAIN ? -in_vain_costs : 1;
+  if (channel->credit > most_credit) channel->credit = most_credit;
+  if (channel->credit < 0) channel->credit = 0;
+  return received;
+}
+
 void channel_give_back(struct channel* channel, int64_t bytes) {
   if (bytes > kept_bytes && is_ours(&channel->segment_file))
     RAW4(SYS_fallocate, channel->segment_file.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, kept_bytes,
@@ -378,11 +408,13 @@ static enum channel_outcome call(struct channel* channel, const struct forward_r
   const size_t count = file < 0 ? 0 : from < 0 ? 1 : 2;
   if (send_with(channel->socket.fd, &copy, sizeof copy, descriptors, count) != (long)sizeof copy)
     return channel_not_sent;
+  long received = look_for_answer(channel, request->bytes, answer);
+  if (received != -EAGAIN) return received == (long)sizeof *answer ? channel_answered : channel_ended;
   int none = -1;
   if (!await_answer(channel) && !end_server(channel) &&
       !(is_ours(&channel->socket) && is_readable_within(channel->socket.fd, 0)))
     return channel_unknown;
-  const long received = receive_with(channel->socket.fd, answer, sizeof *answer, &none);
+  received = receive_with(channel->socket.fd, answer, sizeof *answer, &none, 0);
   return received == (long)sizeof *answer ? channel_answered : channel_ended;
 }
 

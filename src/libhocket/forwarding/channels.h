@@ -15,6 +15,8 @@ struct channel;
 
 // Prepares the memory that the kernel empties in children. Called once, before `main`. Returns false if it cannot.
 bool channels_prepare(void);
+// Spreads the connections of this process over the servers, because it makes the calls of many processes.
+void channels_spread(void);
 // Gives a child of fork connections of its own. libc calls it in the child.
 void channels_forked(void);
 
