@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import mmap
 import os
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +111,16 @@ class ForwardPage:
             if calls > 0:
                 found[number] = Seen(calls, read, written, busy_ns / 1e9)
         return found
+
+    def await_mount_end(self, limit_s: float) -> None:
+        """Wait until the process that serves the program's mount has ended. It holds a lock of the page's file."""
+        deadline = time.monotonic() + limit_s
+        with self.path.open("rb") as file:
+            while time.monotonic() < deadline:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    return
+                time.sleep(0.005)
 
     def remove(self) -> None:
         self._memory.close()

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from hocket.verbs import tell
 
 IDLE_S = 30  # idle time in seconds after which a daemon that was started for a program ends
 ANSWER_S = 5.0
+MOUNT_END_S = 2.0  # how long the mount of a program may take to end; its children may still use it
 SOCKET_SUFFIX = ".forward"  # of the path of a server's socket for this (src/data/server/main.cpp)
 
 
@@ -41,6 +43,7 @@ class How:
     processes: int = 1
     bandwidth: Mapping[int, int] = field(default_factory=dict)  # bytes/s by number of servers; empty: not known
     collects: bool = False  # small writes are collected (close-to-open consistency)
+    by: str | None = None  # "preload", "fuse"; None: FUSE for a static program
 
 
 @dataclass(frozen=True)
@@ -58,28 +61,59 @@ def run(program: str, command: Sequence[str], how: How) -> Outcome:
 
     Without servers it runs directly, as the line on stderr says. Raises ProgramNotFoundError if it cannot be started.
     """
-    library = paths.prefix() / "lib" / "hocket" / "libhocket-forward.so"
-    environment = dict(os.environ)
+    words, environment = list(command), dict(os.environ)
+    started = program
     with contextlib.ExitStack() as stack:
         page: ForwardPage | None = None
         try:
-            if not library.exists():
-                raise HocketError(f"no libhocket-forward at {library}; is hocket built and installed?")
             page = stack.enter_context(_served(program, how))
-            if is_static(program):
-                tell(f"{program} is statically linked, so its own data go directly; those of its children do not")
-            environment |= _preloading(library, page.path)
+            mounted = _mounted(program, words, page, how)
+            if mounted:
+                started, words = mounted[0], mounted
+            else:
+                environment |= _preloading(page.path)
         except HocketError as error:
             tell(f"{error}; the program runs directly")
         except OSError as error:
             tell(f"cannot prepare forwarding: {error.strerror}: {error.filename}; the program runs directly")
         began_s = time.monotonic()
         try:
-            code = run_child(program, list(command), environment)
+            code = run_child(started, words, environment)
         except OSError as error:
             raise ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error
         seconds = time.monotonic() - began_s
+        if page is not None and started != program:
+            page.await_mount_end(MOUNT_END_S)
         return Outcome(code, seconds, page.counts() if page else {}, page.seen() if page else {})
+
+
+def _mounted(program: str, command: Sequence[str], page: ForwardPage, how: How) -> list[str]:
+    """Return the command that runs the program in a mount namespace; an empty one if it is to be preloaded.
+
+    If FUSE should be used and is not allowed, that is said.
+    """
+    static = is_static(program)
+    if not (static if how.by is None else how.by == "fuse"):
+        if static:
+            tell(f"{program} is statically linked, so its own data go directly; those of its children do not")
+        return []
+    helper = [str(paths.prefix() / "libexec" / "hocket" / "hocket-forward-fuse"), str(page.path), str(how.mount)]
+    try:
+        tried = subprocess.run(
+            helper, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10, check=False
+        )
+        reason = "" if tried.returncode == 0 else tried.stderr.strip()
+    except subprocess.TimeoutExpired:
+        reason = "it does not answer"
+    except OSError as error:
+        reason = f"{helper[0]}: {error.strerror}"
+    if not reason:
+        return [*helper, program, *command]
+    if static:
+        tell(f"{program} is statically linked, and FUSE cannot forward it ({reason}), so its own data go directly")
+    else:
+        tell(f"FUSE cannot forward {program} ({reason}), so a preloaded library does")
+    return []
 
 
 def is_static(program: str) -> bool:
@@ -88,8 +122,11 @@ def is_static(program: str) -> bool:
     return found is not None and found.static
 
 
-def _preloading(library: Path, page: Path) -> dict[str, str]:
+def _preloading(page: Path) -> dict[str, str]:
     """Return the variables by which the loader loads the library. Raises HocketError if it could not find it."""
+    library = paths.prefix() / "lib" / "hocket" / "libhocket-forward.so"
+    if not library.exists():
+        raise HocketError(f"no libhocket-forward at {library}; is hocket built and installed?")
     if set(" :") & set(str(library)):
         raise HocketError(f"{library}: the loader takes no library from a path with blanks or colons")
     preloaded = os.environ.get("LD_PRELOAD", "")

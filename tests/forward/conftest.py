@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import runtime_kit as kit
@@ -23,10 +24,14 @@ def mount(tmp_path: Path) -> Path:
 def start_forward(prefix: Path, hocket_dir: Path, mount: Path) -> Callable[..., subprocess.Popen]:
     """Return a function that starts `hocket forward --check --mount <mount> OPTIONS… -- PROGRAM…`."""
 
-    def begin(*program: str | Path, options: tuple[str, ...] = ()) -> subprocess.Popen:
+    def begin(
+        *program: str | Path, options: tuple[str, ...] = (), within: tuple[str, ...] = (), hocket: Path = prefix
+    ) -> subprocess.Popen:
+        """`within`: a command that runs the rest of the line; `hocket`: another prefix."""
         words = ["forward", "--check", "--mount", str(mount), *options, "--", *map(str, program)]
         environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
-        return kit.launch([sys.executable, "-m", "hocket.cli", *words], environment | {"HOCKET_PREFIX": str(prefix)})
+        command = [*within, sys.executable, "-m", "hocket.cli", *words]
+        return kit.launch(command, environment | {"HOCKET_PREFIX": str(hocket)})
 
     return begin
 
@@ -35,18 +40,43 @@ def start_forward(prefix: Path, hocket_dir: Path, mount: Path) -> Callable[..., 
 def forward(start_forward: Callable[..., subprocess.Popen]) -> Callable[..., kit.Run]:
     """Return a function that runs a program under `hocket forward` to its end."""
 
-    def run(*program: str | Path, options: tuple[str, ...] = (), limit_s: float = 60) -> kit.Run:
-        return kit.finish(start_forward(*program, options=options), limit_s)
+    def run(*program: str | Path, limit_s: float = 60, **how: Any) -> kit.Run:
+        return kit.finish(start_forward(*program, **how), limit_s)
 
     return run
+
+
+def compiled(directory: Path, *options: str) -> Path:
+    for source in ("random_calls.c", "forward_corners.c", "collected_writes.c", "posix_rules.c"):
+        command = ["cc", "-O1", "-w", "-pthread", *options, "-o", directory / Path(source).stem, PROGRAMS / source]
+        subprocess.run(command, check=True, timeout=60)
+    return directory
 
 
 @pytest.fixture(scope="session")
 def programs() -> Iterator[Path]:
     """A directory with the compiled programs that know nothing of hocket."""
     with tempfile.TemporaryDirectory(prefix="hocket-test-") as name:
-        directory = Path(name)
-        for source in ("random_calls.c", "forward_corners.c", "collected_writes.c", "posix_rules.c"):
-            command = ["cc", "-O1", "-w", "-pthread", "-o", directory / Path(source).stem, PROGRAMS / source]
-            subprocess.run(command, check=True, timeout=60)
-        yield directory
+        yield compiled(Path(name))
+
+
+@pytest.fixture(scope="session")
+def static_programs() -> Iterator[Path]:
+    """A directory with the same programs, statically linked."""
+    with tempfile.TemporaryDirectory(prefix="hocket-test-") as name:
+        yield compiled(Path(name), "-static")
+
+
+@pytest.fixture(params=["uncached", "cached"])
+def mounting(request: pytest.FixtureRequest, prefix: Path, tmp_path: Path) -> Path:
+    """A prefix whose mounts are as on this kernel, or as on one before Linux 6.6."""
+    if request.param == "uncached":
+        return prefix
+    helper = "libexec/hocket/hocket-forward-fuse"
+    made = tmp_path / "prefix"
+    (made / helper).parent.mkdir(parents=True)
+    for name in ("bin", "lib"):
+        (made / name).symlink_to(prefix / name)
+    (made / helper).write_text(f'#!/bin/sh\nexec {prefix / helper} --cached "$@"\n')
+    (made / helper).chmod(0o755)
+    return made

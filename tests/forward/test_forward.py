@@ -14,14 +14,22 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import LIMIT_S, build, forwarded, hocket, pids_of_servers, start_servers, wait_until
+from forward_kit import (
+    CORNERS,
+    LIMIT_S,
+    SQL,
+    build,
+    forwarded,
+    hocket,
+    pids_of_servers,
+    start_servers,
+    wait_until,
+)
 from hocket.daemon import is_alive
 from hocket.forward_page import PAGE_BYTES, ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
 
-SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
-    "insert into t select i from n; select sum(a) from t;"  # fmt: skip
 # Each makes the file "made" below the mount, from "source" there and "outside".
 COMMON = {
     "cat": "cat source source > made",
@@ -92,13 +100,6 @@ def test_fio_verifies_what_it_wrote(forward: Callable[..., kit.Run], mount: Path
         run = forward("fio", *options, f"--ioengine={engine}", "--bsrange=512-64k", "--numjobs=2", "--fallocate=none")
         assert run.code == 0, run.out + run.err
         assert forwarded(run) > 200, engine
-
-
-CORNERS = (
-    "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
-    "threads", "many", "direct", "large", "jump", "seccomp", "part", "limited",
-    "rights", "stack"
-)  # fmt: skip
 
 
 @CONSISTENCIES
@@ -361,9 +362,9 @@ int main(int count, char** words) { fputs("text", fopen(words[count - 1], "w"));
 """
 
 
-def test_a_static_program_runs_directly_and_that_is_said(forward, mount: Path, tmp_path: Path):
+def test_a_static_program_runs_directly_if_the_library_is_asked_for(forward, mount: Path, tmp_path: Path):
     program = build(WRITES_ARGUMENT, tmp_path / "static", "-static")
-    run = forward(program, mount / "a")
+    run = forward(program, mount / "a", options=("--by", "preload"))
     assert (run.code, forwarded(run), (mount / "a").read_text()) == (0, 0, "text")
     said = f"hocket: {program} is statically linked, so its own data go directly; those of its children do not\n"
     assert run.err.startswith(said)
@@ -419,6 +420,54 @@ def test_a_server_without_free_descriptors_leaves_the_calls_to_the_programs(
     run = kit.finish(process, LIMIT_S)
     assert (run.code, (mount / "a").read_text()) == (0, "a\na\nb\n"), run.err
     assert time.monotonic() - begun < 5, "each process has waited for the server"
+
+
+FILLS = """
+import errno, os, sys
+f = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+try:
+    while True: os.write(f, b"a" * 65536)
+except OSError as error: print(errno.errorcode[error.errno], os.lseek(f, 0, os.SEEK_CUR))
+os.ftruncate(f, 4096)
+print(os.pwrite(f, b"b", 0), os.pread(f, 2, 0))
+"""
+
+
+@pytest.mark.parametrize("by", ["preload", "fuse"])
+def test_a_file_system_that_is_full(by: str, forward, mount: Path):
+    """The error and what was written before are those of the kernel, and calls that need no room are made."""
+    fresh = f'mount -t tmpfs -o size=1000k none {mount} && exec "$@"'
+    within = ("unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", fresh, "sh")
+    program = [sys.executable, "-c", FILLS, str(mount / "a")]
+    direct = subprocess.run([*within, *program], capture_output=True, text=True, check=True, timeout=LIMIT_S)
+    assert direct.stdout.startswith("ENOSPC 1")
+    run = forward(*program, options=("--by", by), within=within)
+    assert (run.code, run.out) == (0, direct.stdout), run.err
+    assert forwarded(run) > 15
+
+
+@pytest.mark.parametrize("by", ["preload", "fuse"])
+def test_a_file_system_that_is_read_only_and_then_gone(by: str, forward, mount: Path, tmp_path: Path):
+    """What the kernel refuses is refused, and open files of a file system without a name go on."""
+    fresh = f'mount -t tmpfs none {mount} && echo old > {mount}/a && mount -o remount,ro {mount} && exec "$@"'
+    within = ("unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", fresh, "sh")
+    script = f"cat {mount}/a; echo new > {mount}/a || echo refused; exec 5< {mount}/a; umount -l {mount}; cat <&5"
+    run = forward("sh", "-c", script, options=("--by", by), within=within)
+    assert run.out == "old\nrefused\nold\n", run.err
+    assert "Read-only file system" in run.err
+
+
+def test_a_server_has_no_rights_that_it_does_not_need(start_daemon, mount: Path, prefix: Path):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    (pid,) = pids_of_servers().values()
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    about = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    opening = 0b1110  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, CAP_FOWNER
+    assert about["NoNewPrivs"] == "1"
+    assert int(about["CapEff"], 16) & ~opening == int(about["CapPrm"], 16) & ~opening == int(about["CapInh"], 16) == 0
+    if os.geteuid() == 0:  # others may not change the bounding set, and get nothing of it
+        assert int(about["CapBnd"], 16) == 0
 
 
 def test_two_programs_write_the_same_file(start_forward, mount: Path):

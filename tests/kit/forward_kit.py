@@ -1,4 +1,4 @@
-"""Helpers for tests of programs under `hocket forward`."""
+"""Shared by the tests of programs under `hocket forward`."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ from hocket import io_servers
 from hocket.bus import Bus
 
 LIMIT_S = 60
+
+SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
+    "insert into t select i from n; select sum(a) from t;"  # fmt: skip
+
+CORNERS = (
+    "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
+    "threads", "fork", "many", "direct", "large", "jump", "seccomp", "part", "limited",
+    "rights", "stack", "mapped", "names", "record-locks",
+)  # fmt: skip
 
 
 def forwarded(run: kit.Run) -> int:

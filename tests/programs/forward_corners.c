@@ -1,6 +1,7 @@
 // forward_corners CORNER PATH: one corner of POSIX file calls, for programs under `hocket forward`. It exits with 0 if
 // all is as the kernel would have it, else it prints what is not.
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
@@ -18,10 +19,12 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -252,6 +255,30 @@ static void with_threads(void) {
   CHECK(count == 2 * threads * 300);
 }
 
+// A program forks while its threads write, and its children write, too.
+static void forking_meanwhile(void) {
+  make(0);
+  enum { threads = 4, children = 60 };
+  pthread_t all[threads];
+  for (intptr_t i = 0; i < threads; ++i) CHECK(pthread_create(&all[i], NULL, appends, (void*)i) == 0);
+  const int fd = open(path, O_WRONLY | O_APPEND);
+  for (int i = 0; i < children; ++i) {
+    const pid_t child = fork();
+    if (child == 0) _exit(write(fd, "99 0000\n", 8) == 8 ? 0 : 3);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  void* problem;
+  for (int i = 0; i < threads; ++i) CHECK(pthread_join(all[i], &problem) == 0 && problem == NULL);
+  FILE* const lines = fopen(path, "r");
+  int next[100] = {0}, thread, number, count = 0;
+  while (fscanf(lines, "%d %d", &thread, &number) == 2) {
+    CHECK(thread == 99 || (thread >= 0 && thread < threads && number == next[thread]++));
+    ++count;
+  }
+  CHECK(count == threads * 300 + children);
+}
+
 // Many open files, of which each is written and read.
 static void with_many(void) {
   struct rlimit limit;
@@ -397,6 +424,104 @@ static void without_rights(void) {
   CHECK(fstat(fd, &about) == 0 && about.st_mode == (S_IFREG | 0755));
 }
 
+// What is stored to a mapping, and what calls read and write, is one file.
+static void with_mappings(void) {
+  const int fd = make(0);
+  CHECK(ftruncate(fd, 8192) == 0 && write(fd, "file", 4) == 4);
+  char* const memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+  CHECK(memory != MAP_FAILED && memcmp(memory, "file", 4) == 0);
+  memcpy(memory + 4096, "map", 3);
+  CHECK(pread(fd, block, 3, 4096) == 3 && memcmp(block, "map", 3) == 0);
+  CHECK(pwrite(fd, "call", 4, 100) == 4 && memcmp(memory + 100, "call", 4) == 0);
+  CHECK(msync(memory, 8192, MS_SYNC) == 0 && munmap(memory, 8192) == 0);
+  const int appending = open(path, O_RDWR | O_APPEND);
+  char* const other = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, appending, 0);
+  CHECK(other != MAP_FAILED);
+  memcpy(other + 50, "here", 4);
+  CHECK(msync(other, 4096, MS_SYNC) == 0 && munmap(other, 4096) == 0);
+  CHECK(pread(fd, block, 4, 50) == 4 && memcmp(block, "here", 4) == 0 && lseek(fd, 0, SEEK_END) == 8192);
+  const char* const own = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+  CHECK(own != MAP_FAILED && memcmp(own, "file", 4) == 0);
+}
+
+// Names, attributes, holes, and directories.
+static void with_names(void) {
+  char other[600], third[600];
+  struct stat about, second;
+  snprintf(other, sizeof other, "%s-other", path);
+  snprintf(third, sizeof third, "%s-third", path);
+  const int fd = make(0);
+  CHECK(link(path, other) == 0 && stat(other, &about) == 0 && about.st_nlink == 2 && fstat(fd, &second) == 0);
+  CHECK(about.st_ino == second.st_ino && about.st_dev == second.st_dev);
+  CHECK(write(fd, "text", 4) == 4 && stat(other, &about) == 0 && about.st_size == 4);
+  CHECK(link(path, other) == -1 && errno == EEXIST);
+  CHECK(rename(other, third) == 0 && stat(other, &about) == -1 && errno == ENOENT);
+  CHECK(symlink("target", other) == 0 && readlink(other, block, sizeof block) == 6 && memcmp(block, "target", 6) == 0);
+  CHECK(lstat(other, &about) == 0 && S_ISLNK(about.st_mode) && unlink(other) == 0);
+  CHECK(syscall(SYS_renameat2, AT_FDCWD, path, AT_FDCWD, third, 1) == -1 && errno == EEXIST);
+  const int exclusive = open(other, O_RDWR | O_CREAT | O_EXCL, 0640);
+  CHECK(exclusive >= 0 && open(other, O_RDWR | O_CREAT | O_EXCL, 0640) == -1 && errno == EEXIST);
+  CHECK(pwrite(exclusive, "new", 3, 1 << 20) == 3 && lseek(exclusive, 0, SEEK_DATA) > 0);
+  CHECK(syscall(SYS_renameat2, AT_FDCWD, other, AT_FDCWD, third, 2) == 0 && stat(third, &about) == 0);
+  CHECK(about.st_size == (1 << 20) + 3 && (about.st_mode & 0777) == 0640);
+  CHECK(truncate(third, 5) == 0 && fstat(exclusive, &about) == 0 && about.st_size == 5);
+  CHECK(ftruncate(exclusive, 9) == 0 && chmod(third, 0600) == 0 && fstat(exclusive, &about) == 0);
+  CHECK(about.st_size == 9 && (about.st_mode & 0777) == 0600);
+  const struct timespec times[2] = {{1000, 5}, {2000, 7}};
+  CHECK(utimensat(AT_FDCWD, third, times, 0) == 0 && stat(third, &about) == 0);
+  CHECK(about.st_atim.tv_sec == 1000 && about.st_mtim.tv_sec == 2000 && about.st_mtim.tv_nsec == 7);
+  CHECK(posix_fallocate(exclusive, 0, 4096) == 0 && fstat(exclusive, &about) == 0 && about.st_size == 4096);
+  CHECK(open(third, O_WRONLY | O_TRUNC) >= 0 && fstat(exclusive, &about) == 0 && about.st_size == 0);
+  CHECK(unlink(third) == 0 && fstat(exclusive, &about) == 0 && about.st_nlink == 0 && fchmod(exclusive, 0400) == 0);
+  const bool has_attributes = setxattr(path, "user.hocket", "value", 5, 0) == 0;
+  CHECK(has_attributes || errno == EOPNOTSUPP);
+  CHECK(!has_attributes || (getxattr(path, "user.hocket", block, 9) == 5 && removexattr(path, "user.hocket") == 0 &&
+                            getxattr(path, "user.hocket", block, 9) == -1 && errno == ENODATA));
+  struct statvfs system;
+  CHECK(statvfs(path, &system) == 0 && system.f_bsize > 0 && system.f_blocks > 0);
+  CHECK(mkdir(third, 0750) == 0 && chdir(third) == 0);
+  for (int i = 0; i < 500; ++i) {
+    snprintf(block, sizeof block, "entry-%d-of-a-directory", i);
+    CHECK(mkdir(block, 0700) == 0);
+  }
+  DIR* const directory = opendir(".");
+  int seen = 0;
+  while (readdir(directory)) ++seen;
+  CHECK(seen == 502 && closedir(directory) == 0);
+  CHECK(rmdir("..") == -1 && errno == ENOTEMPTY && rmdir("entry-7-of-a-directory") == 0);
+  CHECK(mkfifo("fifo", 0600) == 0 && open("fifo", O_WRONLY | O_NONBLOCK) == -1 && errno == ENXIO);
+}
+
+// Two processes wait for each other's locks; the lock of one that has been killed is free.
+static void with_record_locks(void) {
+  const int fd = make(0);
+  const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(fd, F_SETLK, &whole) == 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    struct flock seen = whole;
+    CHECK(fcntl(fd, F_GETLK, &seen) == 0 && seen.l_type == F_WRLCK && seen.l_pid == getppid());
+    CHECK(fcntl(fd, F_SETLK, &whole) == -1 && (errno == EAGAIN || errno == EACCES));
+    CHECK(fcntl(fd, F_SETLKW, &whole) == 0 && write(fd, "child", 5) == 5);
+    pause();
+  }
+  usleep(100000);
+  CHECK(lseek(fd, 0, SEEK_END) == 0);
+  const struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+  CHECK(fcntl(fd, F_SETLK, &none) == 0);
+  while (lseek(fd, 0, SEEK_END) != 5) usleep(1000);
+  CHECK(fcntl(fd, F_SETLK, &whole) == -1);
+  CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
+  CHECK(fcntl(fd, F_SETLKW, &whole) == 0);
+  // Closing any descriptor of a file gives up the locks of the process, but not those of a description.
+  const struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+  CHECK(close(open(path, O_RDWR)) == 0 && fcntl(fd, F_OFD_SETLK, &first) == 0);
+  CHECK(close(open(path, O_RDWR)) == 0);
+  const int other = open(path, O_RDWR);
+  CHECK(fcntl(other, F_OFD_SETLK, &first) == -1 && errno == EAGAIN && close(fd) == 0);
+  CHECK(fcntl(other, F_OFD_SETLKW, &first) == 0);
+}
+
 // ---- calls that the server makes before it is killed (test_forward.py): each is made once
 // ------------------------------
 
@@ -461,6 +586,7 @@ static const struct {
     {"cancel-pipe", cancelled_in_pipe},
     {"limit", with_limit},
     {"threads", with_threads},
+    {"fork", forking_meanwhile},
     {"many", with_many},
     {"direct", with_direct},
     {"large", with_large},
@@ -470,6 +596,9 @@ static const struct {
     {"limited", with_few_descriptors},
     {"rights", without_rights},
     {"stack", on_small_stack},
+    {"mapped", with_mappings},
+    {"names", with_names},
+    {"record-locks", with_record_locks},
     {"append-at", appending_at_offset},
     {"append-flag", appending_by_flag},
     {"append-before", appending_before_offset},

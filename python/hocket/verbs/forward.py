@@ -24,6 +24,7 @@ examples:
   hocket forward --mount /scratch/x -- ./program input       # through one server, which is started and ended
   hocket forward --servers 4 --mount /scratch/x -- mpiexec -n 8 ./app
   hocket forward --mount /scratch/x --consistency close-to-open -- ./logs-a-lot    # small writes are collected
+  hocket forward --mount /scratch/x -- busybox tar cf /scratch/x/a.tar dir    # a static program, by a mount of its own
   hocket forward --mount /scratch/x --check -- tar cf /scratch/x/a.tar dir    # says at the end what went directly
   hocket forward --mount /scratch/x --curves jobs.toml --name IOR-MPI -- mpiexec -n 8 ./ior   # for 'mckp' and others
 
@@ -62,6 +63,12 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--curves", type=Path, metavar="FILE", help="jobs with their bandwidth by number of servers")
     parser.add_argument("--nodes", type=int, metavar="N", help="nodes that it runs on (default: of the job, or 1)")
     parser.add_argument("--processes", type=int, metavar="P", help="its processes (default: of the job, or its nodes)")
+    parser.add_argument(
+        "--by",
+        choices=("preload", "fuse"),
+        help="by a preloaded library, or by a mount that the program and its children alone see (default: by the mount "
+        "if the program is statically linked, else by the library)",
+    )
     parser.add_argument("--name", help="the application's name in listings (default: its program's name)")
     parser.add_argument(
         "--without-servers",
@@ -111,6 +118,7 @@ def _forward(arguments: argparse.Namespace) -> int:
         processes=job.processes,
         bandwidth=job.bandwidth,
         collects=arguments.consistency == "close-to-open",
+        by=arguments.by,
     )
     outcome = forwarding.run(program, command, how)
     if arguments.counts is not None:
