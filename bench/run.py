@@ -36,6 +36,7 @@ BENCHMARKS: dict[str, list[str]] = {
     "workload": [sys.executable, str(REPO / "bench" / "live_queue.py")],
     "arbitrate": [sys.executable, str(REPO / "bench" / "arbitrate.py")],
     "forward": [sys.executable, str(REPO / "bench" / "forward.py")],
+    "forward-sharing": [sys.executable, str(REPO / "bench" / "forward_sharing.py")],
     "request-schedulers": [str(BUILD / "bench_request_schedulers")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }

@@ -20,6 +20,7 @@ from hocket.bus import Event
 from hocket.busy import Part, Times, parts_of, times_of
 from hocket.decisions import Decisions
 from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
+from hocket.forwarded import ForwardedOfServers
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
 from hocket.reconfigurations import Reconfiguration
@@ -349,6 +350,7 @@ class Analysis:
         self.applications: list[Application] = []
         self.decisions: list[Decision] = []
         self.about_cores = Decisions()
+        self.forwarded = ForwardedOfServers()
         self.policy = ""  # all policies in force, as one text
         self._replaced: dict[int, str] = {}  # policy before the last SET_POLICY, by tool, until a REFUSED
         self.now_ns = 0
@@ -361,6 +363,7 @@ class Analysis:
         """Add one event or command. Unknown types are ignored."""
         self.now_ns = max(self.now_ns, event.time_ns)
         self.about_cores.feed(event)
+        self.forwarded.feed(event)
         handler = getattr(self, f"_on_{event.type.lower()}", None)
         if handler:
             handler(event)

@@ -11,6 +11,7 @@ from hocket.flop import sources_text
 from hocket.periods import irregular_text
 from hocket.reconfigurations import PARTS
 from hocket.report.decisions import decisions_table
+from hocket.report.forwarded import forwarded_table
 from hocket.report.panels import MARK_WORDS, PART_WORDS, Mark, Panel, doing
 from hocket.report.resizes import resizes_table
 from hocket.report.spent import spent_table
@@ -59,6 +60,7 @@ def page(
 {spent_table(rows)}
 {decisions_table(runs)}
 {resizes_table(runs)}
+{forwarded_table(runs)}
 </main>
 {_footer(runs)}
 </body>

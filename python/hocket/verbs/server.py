@@ -49,6 +49,15 @@ def add(parsers: argparse._SubParsersAction) -> None:
         "--scheduler", metavar="NAME", help="the order of forwarded calls that wait: fifo (the default), job-fair, …"
     )
     starting.add_argument(
+        "--forward-threads", type=int, metavar="N", help="forwarded calls that a server carries out at a time (4)"
+    )
+    starting.add_argument(
+        "--data-servers", type=int, metavar="N", help="for --scheduler twins: data servers of the file system (1)"
+    )
+    starting.add_argument(
+        "--stripe-bytes", metavar="BYTES", help="for --scheduler twins: bytes of a file on one of them, e.g. 4m (1m)"
+    )
+    starting.add_argument(
         "--forward-limit",
         metavar="BYTES",
         help="for measurements: bytes/s of all forwarded calls of a server, e.g. 60m",
@@ -89,6 +98,10 @@ def _start(arguments: argparse.Namespace) -> int:
     options += ["--tcp", arguments.tcp] if arguments.tcp is not None else []
     options += ["--write-behind"] if arguments.write_behind else []
     options += ["--scheduler", arguments.scheduler] if arguments.scheduler is not None else []
+    threads = arguments.forward_threads
+    options += ["--forward-threads", str(threads)] if threads is not None else []
+    options += ["--data-servers", str(arguments.data_servers)] if arguments.data_servers is not None else []
+    options += ["--stripe-bytes", arguments.stripe_bytes] if arguments.stripe_bytes is not None else []
     options += ["--forward-limit", arguments.forward_limit] if arguments.forward_limit is not None else []
     options += ["--longest-turn-wait", f"{wait_s:g}"] if wait_s is not None else []
     options += ["--inject", arguments.inject] if arguments.inject is not None else []

@@ -1,13 +1,17 @@
-"""hocket servers: lists the I/O servers, takes one out of the server map or puts it back, and assigns servers."""
+"""hocket servers: lists the I/O servers, changes the server map and the schedulers, and assigns servers."""
 
 from __future__ import annotations
 
 import argparse
+import re
+import time
+from collections.abc import Iterable
 from typing import Any
 
 from hocket import io_servers
 from hocket.bus import Bus, BusError, Listing
-from hocket.errors import UsageError
+from hocket.errors import HocketError, UsageError
+from hocket.forwarded import ForwardedCalls, text_table
 from hocket.tables import columns, duration, printable, quantity
 from hocket.verbs import help_text, print_json, tell
 
@@ -22,6 +26,8 @@ examples:
   hocket servers assign app 4      # four servers, those which the fewest other applications have
   hocket servers assign app all    # no servers of its own any more
   hocket servers assign app 0      # none: a program under 'hocket forward' accesses its files directly
+  hocket servers scheduler job-fair                # all servers order forwarded calls so, also those that wait
+  hocket servers scheduler twins --server s1 --data-servers 4 --stripe-bytes 1m
 
 state: up (in the server map, so applications use it), drained (taken out by you), slow (taken out because it was
 slower than its peers, or you said so; tried again after a while), hung (sends no heartbeat; hocketd kills it; the map
@@ -36,9 +42,15 @@ write-behind write through. An application whose servers are all gone uses all o
 A drained server moves its data sets (hocket:/NAME) to the servers that stay, each as soon as no application has it
 open. Readers and writers that come meanwhile find it. 'drain' waits for that, too, and says what is left if the time
 is over; the server goes on then, and 'drain' can be repeated. While it keeps some, the list shows 'keeps data sets'.
+
+Calls of programs under 'hocket forward' have a table of their own: the scheduler that orders them; how many were
+carried out; merged: how many of those in one system call with others; how many wait now, and how long one waited in the
+mean; and the part of the bytes that each application has had. docs/forward.md lists the schedulers.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
+ANSWER_S = 10.0
+POLL_S = 0.1
 FULL_WEIGHT = 8  # full_weight of src/core/event/server_map.hpp
 
 
@@ -64,6 +76,16 @@ def add(parsers: argparse._SubParsersAction) -> None:
     assigning.add_argument("application", metavar="APP")
     assigning.add_argument("servers", metavar="N|NAME,…|all", help="how many, which ones, or all again")
     assigning.set_defaults(verb=_assign)
+    scheduling = actions.add_parser("scheduler", help="order forwarded calls by another scheduler from now on")
+    scheduling.add_argument("scheduler", metavar="NAME", help="fifo, job-fair, … (docs/forward.md)")
+    scheduling.add_argument("--server", metavar="S", help="of this server only (default: of all)")
+    scheduling.add_argument(
+        "--data-servers", type=int, metavar="N", help="for twins: data servers of the file system (as before)"
+    )
+    scheduling.add_argument(
+        "--stripe-bytes", metavar="BYTES", help="for twins: bytes of a file on one of them, e.g. 4m (as before)"
+    )
+    scheduling.set_defaults(verb=_scheduler)
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -91,7 +113,14 @@ def table(listing: Listing) -> str:
         for one in listing.applications
         if io_servers.servers_text(one) or one.get("assigned_servers")
     ]
-    return "\n".join((columns(HEADING, rows, right=range(3, 9)), epochs, *own))
+    forwarded = text_table(map(_forwarded, listing.servers))
+    return "\n".join((columns(HEADING, rows, right=range(3, 9)), epochs, *own, *([forwarded] if forwarded else [])))
+
+
+def _forwarded(one: dict[str, Any]) -> ForwardedCalls:
+    counts = {key: one.get(key, 0) for key in ("forwarded", "merged", "system_calls", "forward_waited_ns")}
+    now = {"forward_queue": one.get("forward_queue", 0), "forward_shares": one.get("forward_shares", "")}
+    return ForwardedCalls(one["server"], [one.get("scheduler", "") or "fifo"], **counts, **now)
 
 
 def _row(one: dict[str, Any], now_ns: int) -> tuple[str, ...]:
@@ -173,3 +202,60 @@ def _assign(arguments: argparse.Namespace) -> int:
     since = "call" if row.get("forwards") else "collective access"
     tell(f"{name} uses {used} from its next {since} on{_out_of_map(row, listing)}")
     return 0
+
+
+def _scheduler(arguments: argparse.Namespace) -> int:
+    if arguments.data_servers is not None and arguments.data_servers < 1:
+        raise UsageError(f"--data-servers {arguments.data_servers}: give 1 or more")
+    fields = {
+        "scheduler": arguments.scheduler,
+        "data_servers": arguments.data_servers or 0,
+        "stripe_bytes": _bytes("--stripe-bytes", arguments.stripe_bytes),
+    }
+    with Bus.connect() as bus:
+        meant = list(io_servers.chosen(bus, [arguments.server] if arguments.server is not None else []))
+        if not meant:
+            raise HocketError("no server runs; 'hocket server start --dir DIR' starts one")
+        answers = bus.subscribe("SCHEDULER_USED")
+        bus.send("SET_SERVER", server=arguments.server or "all", action="scheduler", **fields)
+        try:
+            bus.list()  # a refusal arrives before this answer
+        except BusError as error:
+            raise UsageError(str(error)) from error
+        waited = sum(_await_scheduler(bus, answers, meant))
+    calls = f"; {waited} {'call' if waited == 1 else 'calls'} that waited moved to it" if waited else ""
+    tell(f"{', '.join(meant)}: forwarded calls are ordered by {arguments.scheduler} from now on{calls}")
+    return 0
+
+
+def _await_scheduler(bus: Bus, answers: Any, meant: Iterable[str]) -> list[int]:
+    """Wait for the answer of each server, and return how many calls waited in it."""
+    missing = set(meant)
+    waited = []
+    refusals = {}
+    deadline = time.monotonic() + ANSWER_S
+    while missing:
+        answer = answers.wait(POLL_S)
+        if answer is not None and answer["server"] in missing:
+            missing.remove(answer["server"])
+            waited.append(answer["forward_queue"])
+            if answer["error"]:
+                refusals[answer["server"]] = answer["error"]
+        elif gone := sorted(missing - set(io_servers.running(bus))):
+            raise HocketError(f"{', '.join(gone)}: ended before it could change its scheduler")
+        elif time.monotonic() > deadline:
+            late = ", ".join(sorted(missing))
+            raise HocketError(f"{late}: no answer within {ANSWER_S:g} s; 'hocket servers' shows the state")
+    if refusals:
+        raise UsageError(f"{', '.join(sorted(refusals))}: {min(refusals.values())}")
+    return waited
+
+
+def _bytes(option: str, text: str | None) -> int:
+    """Return the bytes that a text like 4m stands for; 0 for none. Raises UsageError if it is no size."""
+    if text is None:
+        return 0
+    found = re.fullmatch(r"0*([1-9]\d{0,11})([kmg]?)", text, re.ASCII)
+    if found is None:
+        raise UsageError(f"{option} {text}: give more than 0 bytes, as a number with k, m, g or nothing")
+    return int(found[1]) << {"": 0, "k": 10, "m": 20, "g": 30}[found[2]]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hocket.comparison import Run, compare, text_table
 from hocket.errors import HocketError
+from hocket.forwarded import text_table as forwarded_table
 from hocket.perfetto import chrome_trace
 from hocket.reconfigurations import text_table as reconfigurations_table
 from hocket.trace import read_trace
@@ -57,6 +58,8 @@ def _summary(arguments: argparse.Namespace) -> int:
                 print(sentence(row))
         if found:
             print(f"\n{reconfigurations_table(found, zero_ns)}")
+        if forwarded := forwarded_table(run.analyses[0].forwarded.servers):
+            print(f"\n{forwarded}")
     return 0
 
 

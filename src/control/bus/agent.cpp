@@ -38,6 +38,7 @@ constexpr bool is_for_members =
     std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::AskWait> || std::is_same_v<E, event::AskCores> ||
     std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::MapStored> ||
     std::is_same_v<E, event::DataSetsLeft> || std::is_same_v<E, event::SetServer> ||
+    std::is_same_v<E, event::SchedulerUsed> || std::is_same_v<E, event::AskApplication> ||
     std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::SlowAggregator> ||
     std::is_same_v<E, event::User>;
 
@@ -227,6 +228,7 @@ void Agent::handle(Connection& connection, event::Event event) {
     const auto peer = peer_of(asking.fd());
     return peer ? peer.value().process : 0;
   };
+  if (auto* hello = std::get_if<event::Hello>(&event.body)) hello->peer_pid = pid_of(connection);
   if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = pid_of(connection);
   if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = pid_of(connection);
   // The end of these members is reported with LOST.

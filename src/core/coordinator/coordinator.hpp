@@ -6,13 +6,13 @@
 //   in:   HELLO START_IO INFORM_IO FINISH_IO RENEW_IO PAUSED_IO IO_PHASE ITERATIONS MALLEABLE RECONFIGURATION
 //   START_PROCESSES
 //         PROCESS_READY STOP_PROCESSES MAP_ADOPTED BYE (from members), SERVER SERVER_LOAD MAP_STORED DATA_SETS_LEFT
-//         (from I/O servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE (from the daemon), TICK (from
-//         a timer, when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER ASK_CORES (from a tool),
-//         ASK_WAIT (from a member or a tool); others change nothing
+//         SCHEDULER_USED ASK_APPLICATION (from I/O servers), LOST (from the agent), PROCESS_FAILED SERVER_ENDED PROFILE
+//         (from the daemon), TICK (from a timer, when `deadline` has come), SET_POLICY RESIZE SET_SERVER SLOW_IO_SERVER
+//         ASK_CORES (from a tool), ASK_WAIT (from a member or a tool); others change nothing
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
 //         RECONFIGURATION CORES_FOR (to a tool), EXPECTED_WAIT (to the one that asked), START_PROCESSES STOP_PROCESSES
 //         DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O
-//         servers that write behind), MOVE_DATA_SETS (to I/O servers), REFUSED
+//         servers that write behind), MOVE_DATA_SETS USE_SCHEDULER APPLICATION_FOR (to I/O servers), REFUSED
 //   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
 //
 // The coordinator does what is the same for all policies: it knows the members, the holders, and how long leases and
@@ -102,6 +102,8 @@ class Coordinator {
   void on(const Moment& moment, const event::ServerLoad& load) { servers_.load(moment, load); }
   void on(const Moment& moment, const event::MapStored& said) { servers_.stored(moment, said); }
   void on(const Moment& moment, const event::DataSetsLeft& left) { servers_.left(moment, left); }
+  void on(const Moment& moment, const event::SchedulerUsed& used) { servers_.scheduler_used(moment, used); }
+  void on(const Moment& moment, const event::AskApplication& asked) { servers_.vouch(moment, asked); }
   void on(const Moment& moment, const event::ServerEnded& ended) {
     if (!moment.event.origin.member) servers_.ended(moment, ended);
   }

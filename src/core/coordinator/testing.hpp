@@ -81,6 +81,13 @@ struct Words {
       out << " " << map.value().servers[i].name << (map.value().servers[i].set_aside ? " slow" : "");
     out << " from " << e.drained;
   }
+  void operator()(const event::UseScheduler& e) {
+    out << " " << e.scheduler;
+    if (e.data_servers != 0) out << " " << e.data_servers << " data servers of " << e.stripe_bytes;
+  }
+  void operator()(const event::ApplicationFor& e) {
+    out << " of " << e.pids << ": " << e.pid << " " << e.application << " " << e.processes;
+  }
   void operator()(const event::SlowIoServer& e) {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;
     if (e.reports > 0) out << ", " << e.service.count() / 1000 << " to " << e.peers.count() / 1000;

@@ -50,6 +50,7 @@ struct Hello {
   // Its bandwidth in bytes/s by number of servers, "0:195700000 1:77600000" (allocation/choices.hpp); "" or another
   // text: nobody has measured it.
   std::string curve{};
+  std::int64_t peer_pid = 0;   // process that has connected; stamped by the agent, never taken from a client
 };
 
 // Requests a grant: a process group is about to start an I/O operation (CLARISSE, section IV-B, step 4). GRANT_IO or
@@ -297,6 +298,7 @@ struct Server {
   // Promised longest time between two SERVER_LOAD while the server's loop runs. 0: none, so silence means nothing.
   Duration heartbeat{};
   std::int64_t exchange_bytes = 0;  // most memory for data sets; 0: it keeps none
+  std::string scheduler{};          // request scheduler of forwarded calls (core/request_scheduler); "": none
 };
 
 // Reports what a server has done since its last report (src/data/server/load.hpp). The server sends it after work, at
@@ -309,6 +311,34 @@ struct ServerLoad {
   std::int64_t queue = 0;       // now
   std::int64_t held_bytes = 0;  // now
   Duration oldest{};            // age of the oldest access under way; 0: none
+  // Calls of programs under `hocket forward`. The last two are as of now.
+  std::int64_t forwarded = 0;        // carried out
+  std::int64_t forwarded_bytes = 0;  // moved by those
+  std::int64_t system_calls = 0;     // made for those
+  std::int64_t merged = 0;           // of those, carried out in one system call with others
+  Duration forward_waited{};         // from arrival to dispatch, sum over those
+  std::int64_t forward_queue = 0;    // that wait
+  // Sums since the server's start for each application, "CALLS BYTES WAITED_NS NAME" a line, those with the most bytes
+  // first. Sent at most once a second, when they have changed; "": as before.
+  std::string forward_shares{};
+};
+
+// Reports that a server orders forwarded calls by another scheduler now, or why not. It answers USE_SCHEDULER.
+struct SchedulerUsed {
+  static constexpr std::string_view name = "SCHEDULER_USED";
+  std::string server;              // its name
+  std::string scheduler{};         // in force now
+  std::string previous{};          // before
+  std::int64_t forward_queue = 0;  // calls that waited, and have moved to it
+  Prose error{};                   // why nothing has changed; "": it has
+};
+
+// Asks to which application a client of a server belongs: the process, or its nearest ancestor that is one's first
+// member. APPLICATION_FOR answers. Clients do not name their applications themselves, because the schedulers divide
+// the server between these.
+struct AskApplication {
+  static constexpr std::string_view name = "ASK_APPLICATION";
+  std::string pids;  // of the process and its ancestors on the server's node, nearest first: "812 811 1"
 };
 
 // Reports that a server has stored everything that it held of earlier epochs, and from now on holds only for clients
@@ -418,8 +448,12 @@ struct AskCores {
 struct SetServer {
   static constexpr std::string_view name = "SET_SERVER";
   std::string server;         // its name; with "assign", "NAME,NAME", a number of servers, or "all"
-  std::string action;         // "drain", "add", "assign"
+  std::string action;         // "drain", "add", "assign", "scheduler"
   std::string application{};  // of "assign": its name
+  // Of "scheduler", for one server or "all". Each that knows it answers with SCHEDULER_USED.
+  std::string scheduler{};
+  std::int64_t data_servers = 0;  // of the file system, for TWINS; 0: as before
+  std::int64_t stripe_bytes = 0;  // of a file on one of those; 0: as before
 };
 
 // ---- controller → application ------------------------------------------------------------------------------------
@@ -528,6 +562,23 @@ struct MoveDataSets {
   std::int64_t epoch = 0;  // counts such messages
   std::string text;        // the servers that stay, as a map (event/server_map.hpp)
   std::string drained;     // names of the drained ones, "s1 s2"; "": none is any more
+};
+
+// Has an I/O server order forwarded calls by another scheduler, also those that wait. SCHEDULER_USED answers.
+struct UseScheduler {
+  static constexpr std::string_view name = "USE_SCHEDULER";
+  std::string scheduler;
+  std::int64_t data_servers = 0;  // as in SET_SERVER
+  std::int64_t stripe_bytes = 0;
+};
+
+// Answers ASK_APPLICATION.
+struct ApplicationFor {
+  static constexpr std::string_view name = "APPLICATION_FOR";
+  std::string pids;            // as asked
+  std::int64_t pid = 0;        // the one of them that is the application's; 0: none is
+  std::string application;     // its name
+  std::int64_t processes = 0;  // of the application, as its members have said
 };
 
 // Reports that a holder did not renew its lease in time, so that its grant is revoked and others may be served.
@@ -740,6 +791,15 @@ struct IoServer {
   std::int64_t data_set_bytes_left = 0;
   Prose data_sets_text{};
   std::int64_t weight = 0;  // share of the stripes of files, in eighths of a full one, in the map of `in_map`
+  // Of forwarded calls, as in SERVER_LOAD; sums since its arrival.
+  std::string scheduler{};
+  std::int64_t forwarded = 0;
+  std::int64_t forwarded_bytes = 0;
+  std::int64_t system_calls = 0;
+  std::int64_t merged = 0;
+  Duration forward_waited{};
+  std::int64_t forward_queue = 0;
+  std::string forward_shares{};
 };
 
 // Describes the daemon itself. It also ends the answers to LIST and EXPLAIN.
@@ -779,11 +839,11 @@ struct User {
 using AnyEvent =
     std::variant<Tick, Hello, StartIo, InformIo, FinishIo, RenewIo, PausedIo, AskWait, IoPhase, Iterations, Malleable,
                  Reconfiguration, StartProcesses, ProcessReady, StopProcesses, Bye, MapAdopted, SlowAggregator, Server,
-                 ServerLoad, MapStored, DataSetsLeft, Lost, ServerEnded, ProcessFailed, Profile, SetPolicy, Resize,
-                 WithdrawResize, AskCores, SetServer, Welcome, HeldTargets, QueuedIo, GrantIo, CoresFor, ExpectedWait,
-                 PauseIo, Reconfigure, ProcessesReady, NewServerMap, MoveDataSets, LeaseExpired, Decision, Outcome,
-                 Model, SlowIoServer, HungIoServer, Refused, Subscribe, Unsubscribe, List, Explain, Application,
-                 IoServer, Daemon, EventsLost, User>;
+                 ServerLoad, SchedulerUsed, AskApplication, MapStored, DataSetsLeft, Lost, ServerEnded, ProcessFailed,
+                 Profile, SetPolicy, Resize, WithdrawResize, AskCores, SetServer, Welcome, HeldTargets, QueuedIo,
+                 GrantIo, CoresFor, ExpectedWait, PauseIo, Reconfigure, ProcessesReady, NewServerMap, MoveDataSets,
+                 UseScheduler, ApplicationFor, LeaseExpired, Decision, Outcome, Model, SlowIoServer, HungIoServer,
+                 Refused, Subscribe, Unsubscribe, List, Explain, Application, IoServer, Daemon, EventsLost, User>;
 
 namespace detail {
 

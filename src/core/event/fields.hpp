@@ -36,6 +36,7 @@ void fields(E& e, V&& visit) {
   visit("forwards", e.forwards);
   visit("compute_nodes", e.compute_nodes);
   visit("curve", e.curve);
+  visit("peer_pid", e.peer_pid);
 }
 
 template <Of<StartIo> E, class V>
@@ -282,6 +283,7 @@ void fields(E& e, V&& visit) {
   visit("pid", e.pid);
   visit("heartbeat_ns", e.heartbeat);
   visit("exchange_bytes", e.exchange_bytes);
+  visit("scheduler", e.scheduler);
 }
 
 template <Of<ServerLoad> E, class V>
@@ -292,6 +294,27 @@ void fields(E& e, V&& visit) {
   visit("queue", e.queue);
   visit("held_bytes", e.held_bytes);
   visit("oldest_ns", e.oldest);
+  visit("forwarded", e.forwarded);
+  visit("forwarded_bytes", e.forwarded_bytes);
+  visit("system_calls", e.system_calls);
+  visit("merged", e.merged);
+  visit("forward_waited_ns", e.forward_waited);
+  visit("forward_queue", e.forward_queue);
+  visit("forward_shares", e.forward_shares);
+}
+
+template <Of<SchedulerUsed> E, class V>
+void fields(E& e, V&& visit) {
+  visit("server", e.server);
+  visit("scheduler", e.scheduler);
+  visit("previous", e.previous);
+  visit("forward_queue", e.forward_queue);
+  visit("error", e.error);
+}
+
+template <Of<AskApplication> E, class V>
+void fields(E& e, V&& visit) {
+  visit("pids", e.pids);
 }
 
 template <Of<MapStored> E, class V>
@@ -350,6 +373,9 @@ void fields(E& e, V&& visit) {
   visit("server", e.server);
   visit("action", e.action);
   visit("for_application", e.application);
+  visit("scheduler", e.scheduler);
+  visit("data_servers", e.data_servers);
+  visit("stripe_bytes", e.stripe_bytes);
 }
 
 // ---- controller → application ------------------------------------------------------------------------------------
@@ -433,6 +459,21 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
   visit("text", e.text);
   visit("drained", e.drained);
+}
+
+template <Of<UseScheduler> E, class V>
+void fields(E& e, V&& visit) {
+  visit("scheduler", e.scheduler);
+  visit("data_servers", e.data_servers);
+  visit("stripe_bytes", e.stripe_bytes);
+}
+
+template <Of<ApplicationFor> E, class V>
+void fields(E& e, V&& visit) {
+  visit("pids", e.pids);
+  visit("pid", e.pid);
+  visit("for_application", e.application);
+  visit("processes", e.processes);
 }
 
 template <Of<LeaseExpired> E, class V>
@@ -611,6 +652,14 @@ void fields(E& e, V&& visit) {
   visit("data_set_bytes_left", e.data_set_bytes_left);
   visit("data_sets_text", e.data_sets_text);
   visit("weight", e.weight);
+  visit("scheduler", e.scheduler);
+  visit("forwarded", e.forwarded);
+  visit("forwarded_bytes", e.forwarded_bytes);
+  visit("system_calls", e.system_calls);
+  visit("merged", e.merged);
+  visit("forward_waited_ns", e.forward_waited);
+  visit("forward_queue", e.forward_queue);
+  visit("forward_shares", e.forward_shares);
 }
 
 // The key "node" belongs to the origin, so the daemon's node has another, as that of an application does.

@@ -258,6 +258,15 @@ struct IoTuned {
   bool operator==(const IoTuned&) const = default;
 };
 
+// A tool changed the scheduler by which an I/O server orders forwarded calls.
+struct SchedulerChanged {
+  static constexpr std::string_view name = "scheduler-changed";
+  std::string scheduler;
+  std::string previous;
+  std::int64_t waiting = 0;  // calls that waited, and have moved to it
+  bool operator==(const SchedulerChanged&) const = default;
+};
+
 // The policy that changed the size is not in force any more.
 struct PolicyEnded {
   static constexpr std::string_view name = "policy-ended";
@@ -458,10 +467,11 @@ struct ResizedByTool {
 using Reason =
     std::variant<NoReason, AccessChoice, SlowdownEstimate, AnnouncedIo, PhaseConflict, PhaseShift, PeriodCoupling,
                  IrregularPhases, EqualPart, SpeedupGain, IoBalance, ObjectiveGain, ProbeStep, CoresReclaimed,
-                 CoresAwaited, ServersInUse, IoTuned, PolicyEnded, GivenUp, Circumstance, SpeedupMissing, CoresMissing,
-                 SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize, IterationPast, StopsTooLong,
-                 ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately, InvalidValue, HintsFirst,
-                 ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow, ServersGiven>;
+                 CoresAwaited, ServersInUse, IoTuned, SchedulerChanged, PolicyEnded, GivenUp, Circumstance,
+                 SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize,
+                 IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately,
+                 InvalidValue, HintsFirst, ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow,
+                 ServersGiven>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

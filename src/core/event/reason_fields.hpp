@@ -188,6 +188,13 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
 }
 
+template <Of<SchedulerChanged> E, class V>
+void fields(E& e, V&& visit) {
+  visit("scheduler", e.scheduler);
+  visit("previous", e.previous);
+  visit("waiting", e.waiting);
+}
+
 template <Of<InvalidValue> E, class V>
 void fields(E& e, V&& visit) {
   visit("what", e.what);

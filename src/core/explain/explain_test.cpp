@@ -101,6 +101,16 @@ TEST(Sentence, SaysHowCollectiveIoIsTuned) {
   EXPECT_EQ(sentence(tuned), "it is large; collective I/O from epoch 9 on: hints and defaults");
 }
 
+TEST(Sentence, SaysByWhichSchedulerAServerOrdersCalls) {
+  event::Decision changed = decision("schedule", event::SchedulerChanged{"job-fair", "fifo", 0});
+  changed.because_of = "";
+  EXPECT_EQ(heading(changed), "a orders forwarded calls by another scheduler");
+  EXPECT_EQ(sentence(changed), "a tool changed the scheduler of forwarded calls from 'fifo' to 'job-fair'");
+  changed.reason = event::SchedulerChanged{"job-fair", "fifo", 64};
+  EXPECT_EQ(sentence(changed),
+            "a tool changed the scheduler of forwarded calls from 'fifo' to 'job-fair'; 64 calls waited");
+}
+
 // ---- sizes -------------------------------------------------------------------------------------------------------
 
 TEST(Sentence, SaysWhatAShiftSavesAndCosts) {

@@ -220,6 +220,14 @@ class Phrases {
     return text;
   }
 
+  std::string operator()(const event::SchedulerChanged& change) const {
+    std::string text = "a tool changed the scheduler of forwarded calls from " + quoted(change.previous) + " to " +
+                       quoted(change.scheduler);
+    if (change.waiting > 0)
+      text += "; " + number(change.waiting) + (change.waiting == 1 ? " call" : " calls") + " waited";
+    return text;
+  }
+
   std::string operator()(const event::InvalidValue& invalid) const {
     const std::string start = "invalid " + invalid.what + " " + quoted(invalid.given) + ": must be ";
     if (invalid.most > 0) return start + number(invalid.least) + " to " + number(invalid.most);

@@ -130,8 +130,9 @@ struct alignas(64) Application {
   std::string job;
   std::string program;
   std::string mpi;
-  std::string node;  // of the first member, like `pid`
-  std::int64_t pid = 0;
+  std::string node;             // of the first member, like `pid`
+  std::int64_t pid = 0;         // as it says
+  std::int64_t peer_pid = 0;    // as the kernel says; 0: not known
   Time arrived{};               // time of the first HELLO
   bool forwards = false;        // the data of its files go through I/O servers, which hold none of them
   std::int64_t nodes = 1;       // compute nodes that it runs on

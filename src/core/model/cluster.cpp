@@ -48,6 +48,7 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.mpi = hello.mpi;
   application.node = origin.node;
   application.pid = hello.pid;
+  application.peer_pid = hello.peer_pid;
   application.since = application.arrived = now;
   application.forwards = hello.forwards;
   application.nodes = std::clamp<std::int64_t>(hello.compute_nodes, 1, most_nodes);

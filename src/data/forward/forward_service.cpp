@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,10 +19,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <optional>
 
 #include "base/clock.hpp"
 #include "forward/capabilities.hpp"
+#include "request_scheduler/vector_calls.hpp"
 
 namespace hocket::forward {
 namespace {
@@ -146,10 +149,10 @@ struct ForwardService::ForwardConnection {
   std::shared_ptr<ClientSegment> segment;      // null before the greeting
   std::shared_ptr<CollectedWrites> collected;  // null: nothing is; guarded by the service's mutex
   uid_t user = 0;
-  std::uint64_t application = 0;  // its number in the queue
-  ForwardMessage message;         // the request under way
-  Time arrival{};                 // of the request
-  int credit = 0;                 // for looking for the next call: it rises if it came soon, and falls if it did not
+  ForwardClients::ClientProcess* client = nullptr;
+  ForwardMessage message;  // the request under way
+  Time arrival{};          // of the request
+  int credit = 0;          // for looking for the next call: it rises if it came soon, and falls if it did not
   unsigned calls = 0;
   bool is_looked_for = false;  // a call that comes now has come soon
 };
@@ -171,10 +174,14 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
                                                               const std::string& directory, Fd listener, Log log) {
   struct stat about {};
   if (stat(directory.c_str(), &about) != 0) return Error{"cannot look at " + directory + ": " + error_text(errno)};
-  auto scheduler = request_scheduler::RequestScheduler::create(settings.scheduler);
+  struct statfs system {};
+  constexpr std::uint64_t overlay_magic = 0x794c7630;
+  const bool is_overlay = statfs(directory.c_str(), &system) == 0 &&
+                          (static_cast<std::uint64_t>(system.f_type) & 0xffffffffU) == overlay_magic;
+  auto scheduler = ForwardQueue::scheduler_for(settings.scheduler);
   if (!scheduler) return scheduler.error();
-  std::unique_ptr<ForwardService> service{
-      new ForwardService(settings, about.st_dev, std::move(listener), std::move(log), std::move(scheduler).value())};
+  std::unique_ptr<ForwardService> service{new ForwardService(settings, {about.st_dev, is_overlay}, std::move(listener),
+                                                             std::move(log), std::move(scheduler).value())};
   if (!service->epoll_ || !service->stop_ || !service->beats_ || service->beat_ == nullptr)
     return Error{"cannot serve forwarded calls: " + error_text(errno)};
   for (int i = 0; i < std::max(settings.threads, 1); ++i)
@@ -184,13 +191,14 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
   return service;
 }
 
-ForwardService::ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log,
+ForwardService::ForwardService(const ForwardSettings& settings, const ServedFileSystem& served, Fd listener, Log log,
                                request_scheduler::RequestScheduler scheduler)
     : settings_(settings),
-      device_(device),
+      device_(served.device),
+      is_overlay_(served.is_overlay),
       listener_(std::move(listener)),
       log_(std::move(log)),
-      queue_(std::move(scheduler)),
+      queue_(std::move(scheduler), settings.scheduler),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       beats_(memfd_create("hocket-beats", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
@@ -245,7 +253,7 @@ void ForwardService::serve() {
 
 // Receives what has come, and waits for something before if `timeout_ms` is not 0.
 void ForwardService::receive_all(int timeout_ms) {
-  std::array<epoll_event, 16> events{};
+  std::array<epoll_event, 64> events{};
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   for (const epoll_event& event : std::span{events}.first(static_cast<std::size_t>(std::max(count, 0))))
     handle(event.data.u64, event.events);
@@ -284,12 +292,7 @@ bool ForwardService::carry_out_next(std::optional<Time>& again) {
   if (!next.batch) return false;
   wake_another();
   ForwardConnection* last = nullptr;
-  for (const std::uint64_t ticket : next.batch->tickets) {
-    ForwardConnection* const connection = find(ticket);
-    if (connection == nullptr || !carry_out(*connection)) continue;
-    if (last != nullptr) watch(last->socket.get(), last->number, false);
-    last = connection;
-  }
+  carry_out(*next.batch, last);
   queue_.done(next.batch->number);
   if (last != nullptr && !look_for_next(*last)) watch(last->socket.get(), last->number, false);
   return true;
@@ -348,6 +351,7 @@ void ForwardService::accept_all() {
     auto connection = std::make_unique<ForwardConnection>();
     connection->socket = std::move(socket);
     connection->user = peer.value().user;
+    connection->client = clients_.add(peer.value().process);
     ForwardConnection& added = *connection;
     {
       const std::lock_guard lock(mutex_);
@@ -403,7 +407,6 @@ bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& 
   if (!message.descriptors[0] || !segment->map(message.descriptors[0].get()))
     return end(connection, "a client without usable memory"), false;
   connection.segment = std::move(segment);
-  connection.application = queue_.number_of({hello.application, strnlen(hello.application, sizeof hello.application)});
   const forward_welcome welcome{forward_version, 0};
   if (!send_to(connection.socket.get(), welcome, beats_.get())) return end(connection, nullptr), false;
   return true;
@@ -441,7 +444,9 @@ bool ForwardService::queue(ForwardConnection& connection) {
   } else if (!describe(request, connection.message.descriptors[0].get(), asked)) {
     return false;
   }
-  asked.application = connection.application;
+  const ForwardClients::CallOwner owner = clients_.of(connection.client);
+  asked.application = owner.application;
+  asked.processes = static_cast<int>(std::min<std::int64_t>(owner.processes, std::numeric_limits<int>::max()));
   asked.user = connection.user;
   asked.arrival = connection.arrival;
   return queue_.add(std::move(asked));
@@ -483,8 +488,97 @@ bool ForwardService::is_there(const ForwardConnection& connection) {
   return poll(&end, 1, 0) == 0 || (end.revents & (POLLRDHUP | POLLHUP)) == 0;
 }
 
-// The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
-// Returns false if the connection has ended.
+// Carries out the requests of a batch. Those that follow one another in the file share a system call. `last` is that
+// connection which was answered last, and is not watched yet.
+void ForwardService::carry_out(const request_scheduler::RequestBatch& batch, ForwardConnection*& last) {
+  std::vector<ForwardConnection*> calls;
+  for (const std::uint64_t ticket : batch.tickets) {
+    ForwardConnection* const connection = find(ticket);
+    if (connection == nullptr) continue;
+    if (batch.tickets.size() == 1) {
+      if (carry_out(*connection)) last = connection;
+      return;
+    }
+    if (is_ready(*connection)) calls.push_back(connection);
+  }
+  std::vector<request_scheduler::VectorPart> parts;
+  struct stat first {};
+  for (const ForwardConnection* const connection : calls) {
+    struct stat file {};
+    const bool is_known = fstat(connection->message.descriptors[0].get(), &file) == 0;
+    if (parts.empty()) first = file;
+    const forward_request& request = connection->message.content.request;
+    // Two files may have one key, so they may share a batch.
+    const bool is_same = is_known && file.st_dev == first.st_dev && file.st_ino == first.st_ino;
+    parts.push_back({request.offset, request.bytes, is_same ? kind_of(*connection) : 0});
+  }
+  constexpr std::size_t most_parts = 1024;  // IOV_MAX
+  for (const request_scheduler::VectorCall& one :
+       request_scheduler::vector_calls(parts, most_parts, forward_most_bytes)) {
+    carry_out(std::span{calls}.subspan(one.first, one.count), last);
+  }
+}
+
+// Returns what calls must have in common to share a system call; 0 for one that may not: without an explicit offset,
+// one that appends, or one that O_DIRECT may refuse for its place.
+std::uint64_t ForwardService::kind_of(const ForwardConnection& connection) const {
+  const forward_request& request = connection.message.content.request;
+  constexpr std::int64_t direct_block = 4096;
+  constexpr int mergeable = RWF_DSYNC | RWF_SYNC | RWF_HIPRI;
+  const bool moves = request.call == forward_read || request.call == forward_write;
+  if (!moves || request.offset < 0 || (request.flags & ~mergeable) != 0) return 0;
+  const int status = fcntl(connection.message.descriptors[0].get(), F_GETFL);
+  const bool writes = request.call == forward_write;
+  if (status < 0 || (writes && (status & O_APPEND) != 0)) return 0;
+  if (is_overlay_ && (status & O_ACCMODE) == O_RDONLY) return 0;
+  if ((status & O_DIRECT) != 0 && (request.offset % direct_block != 0 || request.bytes % direct_block != 0)) return 0;
+  constexpr std::uint64_t is_kind = 1;
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(status)) << 32U |
+         static_cast<std::uint64_t>(static_cast<std::uint32_t>(request.flags)) << 2U | (writes ? 2U : 0U) | is_kind;
+}
+
+// Carries out calls that follow one another in one file, by one system call if there are several. Where it fails or
+// ends early, each of the rest is made alone, so that it has its own result.
+void ForwardService::carry_out(std::span<ForwardConnection* const> calls, ForwardConnection*& last) {
+  std::vector<std::int64_t> results;
+  if (calls.size() > 1) {
+    std::vector<iovec> data;
+    std::vector<request_scheduler::VectorPart> parts;
+    for (const ForwardConnection* const one : calls) {
+      const forward_request& request = one->message.content.request;
+      data.push_back({one->segment->memory(), static_cast<std::size_t>(request.bytes)});
+      parts.push_back({request.offset, request.bytes, 1});
+    }
+    const forward_request& first = calls.front()->message.content.request;
+    const int file = calls.front()->message.descriptors[0].get();
+    const int count = static_cast<int>(data.size());
+    const std::int64_t moved = first.call == forward_write
+                                   ? pwritev2(file, data.data(), count, first.offset, first.flags)
+                                   : preadv2(file, data.data(), count, first.offset, first.flags);
+    note_system_call(moved);
+    results = request_scheduler::settled_parts(parts, moved);
+    merged_ += static_cast<std::int64_t>(results.size());
+  }
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    ForwardConnection& one = *calls[i];
+    const bool goes_on = i < results.size() ? answer(one, results[i], 0) : carry_out(one);
+    if (!goes_on) continue;
+    if (last != nullptr) watch(last->socket.get(), last->number, false);
+    last = &one;
+  }
+}
+
+// Returns false if the call is over: its client has gone, or makes it itself.
+bool ForwardService::is_ready(ForwardConnection& connection) {
+  if (!is_there(connection)) return end(connection, nullptr), false;
+  if (connection.message.content.request.call == forward_store || is_served(connection.message)) return true;
+  forward_answer answer{};
+  answer.own = forward_always;
+  if (reply(connection, answer)) watch(connection.socket.get(), connection.number, false);
+  return false;
+}
+
+// Carries out one request. Returns false if the connection has ended.
 bool ForwardService::carry_out(ForwardConnection& connection) {
   if (!is_there(connection)) return end(connection, nullptr), false;
   forward_answer answer{};
@@ -493,6 +587,22 @@ bool ForwardService::carry_out(ForwardConnection& connection) {
     case forward_store: store(connection, answer); break;
     default: make_call(connection, answer); break;
   }
+  return reply(connection, answer);
+}
+
+// Answers a call that was made. Returns false if the connection has ended.
+bool ForwardService::answer(ForwardConnection& connection, std::int64_t result, int error) {
+  forward_answer answer{};
+  answer.result = result;
+  answer.error = error;
+  answer.own = exceeds_own_limit(error) ? forward_once : 0;
+  count(result);
+  return reply(connection, answer);
+}
+
+// The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
+// Returns false if the connection has ended.
+bool ForwardService::reply(ForwardConnection& connection, const forward_answer& answer) {
   if (answer.own != 0) ++refused_;
   connection.message.descriptors = {};
   if (is_unanswered(connection.message.content.request)) return true;
@@ -509,12 +619,22 @@ void ForwardService::make_call(ForwardConnection& connection, forward_answer& an
                        connection.segment->memory());
   answer.error = answer.result < 0 ? errno : 0;
   answer.own = exceeds_own_limit(answer.error) ? forward_once : 0;
-  count(answer.result);
+  count_made(answer.result);
 }
 
 void ForwardService::count(std::int64_t bytes) {
   ++requests_;
   bytes_ += std::max<std::int64_t>(bytes, 0);
+}
+
+// Counts a request, or collected writes, that took a system call.
+void ForwardService::count_made(std::int64_t bytes) {
+  note_system_call(bytes);
+  count(bytes);
+}
+
+void ForwardService::note_system_call(std::int64_t bytes) {
+  ++system_calls_;
   if (settings_.limit_bytes_per_s > 0) take_time(bytes);
 }
 
@@ -555,7 +675,7 @@ void ForwardService::store(ForwardConnection& connection, forward_answer& answer
     answer.result = collected->store();
   else
     answer.result = is_last ? collected->close() : collected->store_all();
-  count(answer.result);
+  count_made(answer.result);
   if (!is_last) return;
   const std::lock_guard lock(mutex_);
   connection.collected = nullptr;
@@ -575,7 +695,7 @@ void ForwardService::store_late() {
     for (const auto& one : all) {
       if (one->pending().bytes > 0) await_holders(one->key());
       const std::int64_t written = one->look();
-      if (written > 0) count(written);
+      if (written > 0) count_made(written);
     }
   }
 }
@@ -595,15 +715,24 @@ void ForwardService::end(ForwardConnection& connection, const char* reason) {
   if (const auto collected = collected_by(connection)) {
     if (collected->pending().bytes > 0) await_holders(collected->key());
     const std::int64_t written = collected->close();
-    if (written > 0) count(written);
+    if (written > 0) count_made(written);
   }
+  clients_.remove(connection.client);
   const std::lock_guard lock(mutex_);
   connections_.erase(connection.number);
 }
 
+Result<ForwardQueue::Switched> ForwardService::use(const SchedulerChoice& choice) {
+  auto switched = queue_.use(choice);
+  if (switched) wake_another();  // the earlier one may have let calls wait for a time that means nothing now
+  return switched;
+}
+
 ForwardTotals ForwardService::totals() const {
+  const ForwardQueue::Waiting waiting = queue_.waiting();
   const std::lock_guard lock(mutex_);
-  return {requests_, bytes_, refused_, static_cast<std::int64_t>(connections_.size())};
+  return {requests_,     bytes_,  refused_,      static_cast<std::int64_t>(connections_.size()),
+          system_calls_, merged_, waiting.calls, waiting.waited};
 }
 
 }  // namespace hocket::forward

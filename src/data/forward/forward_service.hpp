@@ -1,5 +1,6 @@
 // Carries out the calls of programs under `hocket forward` (GekkoFWD, section 3): one system call for each request,
-// with the client's own descriptor.
+// with the client's own descriptor. Where the scheduler makes a batch of requests for one file, those that follow one
+// another become one vector system call (core/request_scheduler/vector_calls.hpp).
 //
 // A few threads wait for all connections together. A thread receives all requests that have come, asks the scheduler
 // which is next, carries it out, and answers. So a call costs two changes of context while no other waits. A client has
@@ -20,7 +21,9 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "event/event.hpp"
 #include "forward/collected_writes.hpp"
+#include "forward/forward_clients.hpp"
 #include "forward/forward_queue.hpp"
 #include "forward/protocol.h"
 #include "transport/held_view.hpp"
@@ -29,10 +32,20 @@ namespace hocket::forward {
 
 // What a service has done so far.
 struct ForwardTotals {
-  std::int64_t requests = 0;  // carried out
-  std::int64_t bytes = 0;     // moved by these
-  std::int64_t refused = 0;   // left to the client: no regular file of the directory's file system
-  std::int64_t clients = 0;   // connections now
+  std::int64_t requests = 0;      // carried out
+  std::int64_t bytes = 0;         // moved by these
+  std::int64_t refused = 0;       // left to the client: no regular file of the directory's file system
+  std::int64_t clients = 0;       // connections now
+  std::int64_t system_calls = 0;  // made for the requests that were carried out
+  std::int64_t merged = 0;        // requests that were carried out in one system call with others
+  std::int64_t waiting = 0;       // requests that wait now
+  Duration waited{};              // from arrival to dispatch, of all requests
+};
+
+// The file system that a service is for.
+struct ServedFileSystem {
+  std::uint64_t device = 0;
+  bool is_overlay = false;  // a file that was opened for reading only may be an earlier copy of it
 };
 
 // Serves connections from construction to destruction. Thread-safe.
@@ -40,7 +53,7 @@ class ForwardService {
  public:
   struct ForwardSettings {
     int threads = 4;                     // calls under way at a time
-    std::string scheduler = "fifo";      // the order of calls that wait (request_scheduler::algorithm_names)
+    SchedulerChoice scheduler{};         // the order of calls that wait
     std::int64_t limit_bytes_per_s = 0;  // of all calls together, for measurements; 0: none
     // What I/O servers of the node hold of files, which calls wait for; nullptr: nothing. It outlives the service.
     const transport::HeldView* held = nullptr;
@@ -58,16 +71,20 @@ class ForwardService {
   ForwardService& operator=(const ForwardService&) = delete;
 
   ForwardTotals totals() const;
-  // Changes the scheduler. Fails if none has that name.
-  Status use(std::string_view scheduler) { return queue_.use(scheduler); }
-  // Returns lines of text about the scheduler and each application.
-  std::string state() const { return queue_.state(); }
+  // Changes the scheduler, also of the calls that wait (ForwardQueue::use).
+  Result<ForwardQueue::Switched> use(const SchedulerChoice& choice);
+  std::string scheduler() const { return queue_.scheduler(); }
+  // Returns what each application has had (ForwardQueue::shares).
+  std::string shares() const { return queue_.shares(); }
+  // Sets who asks hocketd for the applications of clients, from any thread, and takes its answers.
+  void ask_with(ForwardClients::AskHocketd ask) { clients_.ask_with(std::move(ask)); }
+  void vouched(const event::ApplicationFor& answer) { clients_.vouched(answer); }
 
  private:
   struct ForwardConnection;
   struct ForwardMessage;
 
-  ForwardService(const ForwardSettings& settings, std::uint64_t device, Fd listener, Log log,
+  ForwardService(const ForwardSettings& settings, const ServedFileSystem& served, Fd listener, Log log,
                  request_scheduler::RequestScheduler scheduler);
 
   void serve();
@@ -84,7 +101,13 @@ class ForwardService {
   bool greet(ForwardConnection& connection, const ForwardMessage& message);
   bool take_request(ForwardConnection& connection);
   bool queue(ForwardConnection& connection);
+  void carry_out(const request_scheduler::RequestBatch& batch, ForwardConnection*& last);
+  void carry_out(std::span<ForwardConnection* const> calls, ForwardConnection*& last);
   bool carry_out(ForwardConnection& connection);
+  bool is_ready(ForwardConnection& connection);
+  bool answer(ForwardConnection& connection, std::int64_t result, int error);
+  bool reply(ForwardConnection& connection, const forward_answer& answer);
+  std::uint64_t kind_of(const ForwardConnection& connection) const;
   static bool is_there(const ForwardConnection& connection);
   void make_call(ForwardConnection& connection, forward_answer& answer);
   void hold(ForwardConnection& connection, forward_answer& answer);
@@ -92,6 +115,8 @@ class ForwardService {
   void store_late();
   void await_holders(FileKey file) const;
   void count(std::int64_t bytes);
+  void count_made(std::int64_t bytes);
+  void note_system_call(std::int64_t bytes);
   std::shared_ptr<CollectedWrites> collected_by(const ForwardConnection& connection) const;
   bool leave(ForwardConnection& connection);
   bool is_served(const ForwardMessage& message) const;
@@ -101,15 +126,17 @@ class ForwardService {
 
   ForwardSettings settings_;
   std::uint64_t device_;
+  bool is_overlay_;
   Fd listener_;
   Log log_;
   ForwardQueue queue_;
+  ForwardClients clients_{[this](const std::string& name) { return queue_.number_of(name); }};
   Fd epoll_, stop_, beats_;
   Fd waiting_;                                  // eventfd, readable if calls wait that an idle thread should look at
   Fd spare_;                                    // given up to refuse a client for whom there is no descriptor
   std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
   std::atomic<bool> stopping_ = false;
-  std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0;
+  std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0, system_calls_ = 0, merged_ = 0;
   std::atomic<int> looking_ = 0;                 // threads that look for a client's next call
   std::atomic<std::int64_t> busy_until_ns_ = 0;  // under a limit
   mutable std::mutex mutex_;                     // guards the two below

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,10 +13,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -225,7 +230,7 @@ TEST_F(Forwarding, RefusesAClientOfAnotherUser) {
 TEST_F(Forwarding, CarriesOutEveryCallThatWaitsWhateverTheScheduler) {
   const Fd file = open("a");
   for (const std::string_view name : request_scheduler::algorithm_names()) {
-    ASSERT_TRUE(service_->use(name)) << name;
+    ASSERT_TRUE(service_->use({std::string{name}})) << name;
     std::vector<Fd> memories, sockets;
     for (int i = 0; i < 12; ++i) {
       memories.push_back(segment());
@@ -240,20 +245,275 @@ TEST_F(Forwarding, CarriesOutEveryCallThatWaitsWhateverTheScheduler) {
     EXPECT_EQ(std::string(seen.data(), seen.size()), "abcdefghijkl") << name;
     ASSERT_EQ(ftruncate(file.get(), 0), 0);
   }
-  EXPECT_FALSE(service_->use("nonsense"));
+  EXPECT_FALSE(service_->use({"nonsense"}));
 }
 
-TEST_F(Forwarding, CountsWhatEachApplicationWaited) {
+TEST_F(Forwarding, CountsWhatEachApplicationHasHadAsHocketdVouches) {
+  std::vector<std::string> asked;
+  std::mutex mutex;
+  service_->ask_with([&](const std::string& pids) {
+    const std::lock_guard lock(mutex);
+    asked.push_back(pids);
+  });
   const Fd memory = segment(), file = open("a");
-  forward_hello named = hello;
-  std::memcpy(named.application, "solver", 7);
+  forward_hello forged = hello;
+  std::memcpy(forged.application, "other", 6);  // nobody believes it
   const Fd socket = connect();
-  send(socket, named, {memory.get()});
+  send(socket, forged, {memory.get()});
   ASSERT_TRUE(receive<forward_welcome>(socket));
   send(socket, request(forward_write, 0, 5), {file.get()});
   ASSERT_TRUE(receive<forward_answer>(socket));
-  EXPECT_NE(service_->state().find("forwarded_of solver requests 1 bytes 5 waited_ns "), std::string::npos)
-      << service_->state();
+  EXPECT_EQ(service_->shares().substr(0, 4), "1 5 ") << service_->shares();
+  EXPECT_EQ(service_->shares().find("other"), std::string::npos) << service_->shares();
+  {
+    const std::lock_guard lock(mutex);
+    ASSERT_EQ(asked.size(), 1U);
+    EXPECT_EQ(asked[0].substr(0, asked[0].find(' ')), std::to_string(getpid()));
+    event::ApplicationFor answer;
+    answer.pids = asked[0];
+    answer.pid = getpid();
+    answer.application = "solver";
+    answer.processes = 4;
+    service_->vouched(answer);
+  }
+  send(socket, request(forward_write, 0, 7), {file.get()});
+  ASSERT_TRUE(receive<forward_answer>(socket));
+  EXPECT_EQ(service_->shares().substr(0, 4), "1 7 ") << service_->shares();
+  EXPECT_NE(service_->shares().find(" solver\n"), std::string::npos) << service_->shares();
+  EXPECT_EQ(service_->scheduler(), "fifo");
+}
+
+// ---- calls that wait together ---------------------------------------------------------------------------------------
+
+// A service with one thread, which a slow call keeps busy, so that the calls that come meanwhile wait together.
+class ForwardingTogether : public Forwarding {
+ protected:
+  static constexpr std::int64_t rate = 2'000'000;  // bytes/s
+
+  void serve_by(const std::string& scheduler) {
+    service_.reset();
+    auto service = ForwardService::start({.threads = 1, .scheduler = {scheduler}, .limit_bytes_per_s = rate},
+                                         directory_, listen_for_forwarding(directory_ + "/socket").value(),
+                                         [this](const std::string& line) { logged_ = line; });
+    ASSERT_TRUE(service);
+    service_ = std::move(service).value();
+    clients_.clear();
+  }
+
+  struct Client {
+    Fd memory = segment();
+    Fd socket;
+  };
+  Client& client(std::size_t number) {
+    while (clients_.size() <= number) {
+      clients_.emplace_back();
+      clients_.back().socket = greeted(connect(), clients_.back().memory);
+    }
+    return clients_[number];
+  }
+  // Makes the thread busy for a quarter of a second, after so many clients have connected.
+  void occupy(std::size_t clients) {
+    for (std::size_t i = 0; i < clients; ++i) client(i);
+    if (!occupier_.socket) slow_ = open("slow");
+    occupier_ = {};
+    occupier_.socket = greeted(connect(), occupier_.memory);
+    send(occupier_.socket, request(forward_write, 0, rate / 4), {slow_.get()});
+    usleep(20'000);
+  }
+  void ask(std::size_t number, forward_call call, const Fd& file, std::int64_t at, const std::string& data) {
+    Client& one = client(number);
+    ASSERT_EQ(pwrite(one.memory.get(), data.data(), data.size(), 0), static_cast<ssize_t>(data.size()));
+    send(one.socket, request(call, at, static_cast<std::int64_t>(data.size())), {file.get()});
+  }
+  forward_answer answer(std::size_t number) { return receive<forward_answer>(client(number).socket).value(); }
+  std::string read_by(std::size_t number, std::int64_t bytes) {
+    std::string data(static_cast<std::size_t>(std::max<std::int64_t>(bytes, 0)), '\0');
+    EXPECT_EQ(pread(client(number).memory.get(), data.data(), data.size(), 0), bytes);
+    return data;
+  }
+  std::string content(const std::string& name) const {
+    std::ifstream file(directory_ + "/" + name, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
+  std::vector<Client> clients_;
+  Client occupier_{Fd{}, Fd{}};
+  Fd slow_;
+};
+
+std::string block(std::size_t number, std::size_t bytes = 4096) {
+  return std::string(bytes, static_cast<char>('a' + number % 26));
+}
+
+constexpr std::size_t together = 32;
+
+TEST_F(ForwardingTogether, CallsThatFollowOneAnotherAreOneSystemCall) {
+  for (const std::string_view name : {"to-agg", "aioli", "sjf", "hbrr", "mlf", "fifo"}) {
+    serve_by(std::string{name});
+    const Fd file = open("a"), again = open("a");
+    occupy(together);
+    // From behind, by two descriptions of the file.
+    for (std::size_t i = together; i-- > 0;)
+      ask(i, forward_write, i % 2 == 0 ? file : again, static_cast<std::int64_t>(i) * 4096, block(i));
+    std::string expected;
+    for (std::size_t i = 0; i < together; ++i) {
+      ASSERT_EQ(answer(i).result, 4096) << name;
+      expected += block(i);
+    }
+    EXPECT_TRUE(content("a") == expected) << name;
+    const ForwardTotals totals = service_->totals();
+    EXPECT_EQ(totals.requests, together + 1) << name;
+    if (name == "fifo") {
+      EXPECT_EQ(totals.system_calls, together + 1);
+      EXPECT_EQ(totals.merged, 0);
+    } else {
+      EXPECT_LT(totals.system_calls, 1 + together / 2) << name;
+      EXPECT_GT(totals.merged, together / 2) << name;
+    }
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+  }
+}
+
+TEST_F(ForwardingTogether, ReadersGetTheirOwnBytesAndTheEndOfTheFile) {
+  serve_by("to-agg");
+  const Fd file = open("a");
+  std::string expected;
+  for (std::size_t i = 0; i < 20; ++i) expected += block(i, 5000);
+  ASSERT_EQ(pwrite(file.get(), expected.data(), expected.size(), 0), static_cast<ssize_t>(expected.size()));
+  occupy(together);
+  for (std::size_t i = 0; i < together; ++i)
+    ask(i, forward_read, file, static_cast<std::int64_t>(i) * 4096, std::string(4096, '?'));
+  for (std::size_t i = 0; i < together; ++i) {
+    const std::string own = i * 4096 < expected.size() ? expected.substr(i * 4096, 4096) : "";
+    const forward_answer given = answer(i);
+    EXPECT_EQ(given.result, static_cast<std::int64_t>(own.size()));
+    EXPECT_TRUE(read_by(i, given.result) == own) << i;
+  }
+  EXPECT_GT(service_->totals().merged, 8);
+}
+
+// The kernel writes up to the limit and then fails, as on a device that becomes full.
+TEST_F(ForwardingTogether, WhatDoesNotFitIsToldToTheCallThatDoesNot) {
+  serve_by("to-agg");
+  const Fd file = open("a");
+  occupy(8);
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small{static_cast<rlim_t>(rate), before.rlim_max};
+  for (std::int64_t i = 0; i < 8; ++i)
+    ask(static_cast<std::size_t>(i), forward_write, file, rate - 3 * 4096 - 1000 + i * 4096, block(1));
+  setrlimit(RLIMIT_FSIZE, &small);
+  std::vector<forward_answer> answers;
+  for (std::size_t i = 0; i < 8; ++i) answers.push_back(answer(i));
+  setrlimit(RLIMIT_FSIZE, &before);
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(answers[i].result, 4096);
+  EXPECT_EQ(answers[3].result, 1000);
+  for (std::size_t i = 4; i < 8; ++i) {
+    EXPECT_EQ(answers[i].result, -1);
+    EXPECT_EQ(answers[i].error, EFBIG);
+    EXPECT_EQ(answers[i].own, forward_once) << "the limit is the server's own";
+  }
+  EXPECT_GE(service_->totals().merged, 4) << "the first four were one call";
+}
+
+TEST_F(ForwardingTogether, AppendsAndCallsWithoutOffsetAreMadeAlone) {
+  serve_by("hbrr");
+  const Fd appending{::open((directory_ + "/a").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)};
+  const Fd moving = open("b");
+  occupy(16);
+  for (std::size_t i = 0; i < 8; ++i) {
+    ask(i, forward_write, appending, static_cast<std::int64_t>(i) * 100, block(i, 100));  // the offset does not count
+    ask(8 + i, forward_write, moving, -1, block(i, 100));
+  }
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(answer(i).result, 100);
+  EXPECT_EQ(content("a").size(), 800U);
+  EXPECT_EQ(content("b").size(), 800U);
+  EXPECT_EQ(service_->totals().merged, 0);
+  EXPECT_EQ(service_->totals().system_calls, 17);
+}
+
+// Random calls at places of their own: each has the result and the bytes that it would have alone.
+TEST_F(ForwardingTogether, RandomCallsAreAsTheirOwnSystemCallsWouldBe) {
+  std::mt19937_64 random{1};
+  std::int64_t merged = 0;
+  const auto names = request_scheduler::algorithm_names();
+  for (int round = 0; round < 26; ++round) {
+    serve_by(std::string{names[static_cast<std::size_t>(round) % names.size()]});
+    const std::string path = directory_ + "/r" + std::to_string(round);
+    const int flags[] = {O_RDWR, O_WRONLY, O_RDWR | O_SYNC, O_RDWR | O_APPEND, O_RDWR};
+    std::vector<Fd> files;
+    for (const int one : flags) files.emplace_back(::open(path.c_str(), one | O_CREAT, 0600));
+    std::string model(8000, '.');  // all places are in it
+    ASSERT_EQ(pwrite(files[0].get(), model.data(), model.size(), 0), static_cast<ssize_t>(model.size()));
+    occupy(together);
+    struct Asked {
+      bool reads, appends;
+      std::int64_t at, bytes;
+    };
+    std::vector<Asked> asked;
+    std::int64_t at = 0;
+    for (std::size_t i = 0; i < together; ++i) {
+      const std::size_t file = random() % files.size();
+      const Asked one{random() % 3 == 0 && file != 1, file == 3, at, static_cast<std::int64_t>(random() % 200)};
+      asked.push_back(one);
+      ask(i, one.reads ? forward_read : forward_write, files[file], one.at,
+          block(i, static_cast<std::size_t>(one.bytes)));
+      at += one.bytes + (random() % 3 == 0 ? static_cast<std::int64_t>(random() % 50) : 0);
+    }
+    std::size_t appended = 0;
+    for (std::size_t i = 0; i < together; ++i) {
+      const Asked& one = asked[i];
+      const auto offset = static_cast<std::size_t>(one.at), bytes = static_cast<std::size_t>(one.bytes);
+      const forward_answer given = answer(i);
+      if (one.reads) {
+        EXPECT_EQ(given.result, one.bytes) << i;
+        EXPECT_TRUE(read_by(i, given.result) == std::string(static_cast<std::size_t>(given.result), '.')) << i;
+        continue;
+      }
+      EXPECT_EQ(given.result, one.bytes) << i;
+      if (one.appends) {
+        appended += bytes;
+      } else {
+        model.replace(offset, bytes, block(i, bytes));
+      }
+    }
+    const std::string is = content("r" + std::to_string(round));
+    EXPECT_TRUE(is.substr(0, model.size()) == model) << round;
+    EXPECT_EQ(is.size(), model.size() + appended) << round;
+    merged += service_->totals().merged;
+  }
+  EXPECT_GT(merged, 20);
+}
+
+// 64 calls wait in the scheduler; it is replaced again and again meanwhile. Each is carried out once, overlapping ones
+// in the order in which they came.
+TEST_F(ForwardingTogether, ASwitchLosesNoCallThatWaits) {
+  const auto names = request_scheduler::algorithm_names();
+  serve_by("fifo");
+  constexpr std::size_t waiting = 64;
+  const Fd file = open("a"), log = Fd{::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)};
+  occupy(waiting + 1);
+  send(client(waiting).socket, request(forward_write, 0, rate / 8), {slow_.get()});  // a second one, in the queue
+  usleep(10'000);
+  for (std::size_t i = 0; i < waiting; ++i) {
+    // Every second call writes the same place, and so do two after each other; the others are appended.
+    i % 2 == 0 ? ask(i, forward_write, file, 0, block(i / 2, 100)) : ask(i, forward_write, log, 0, block(i, 1) + "\n");
+    usleep(500);  // the order of arrival
+  }
+  std::int64_t most_waiting = 0;
+  for (int i = 0; i < 200; ++i) {
+    const auto switched = service_->use({std::string{names[static_cast<std::size_t>(i) % names.size()]}, 2, 64});
+    ASSERT_TRUE(switched);
+    most_waiting = std::max(most_waiting, switched.value().waiting);
+    usleep(2'000);
+  }
+  ASSERT_TRUE(service_->use({"fifo"}));
+  for (std::size_t i = 0; i < waiting; ++i) EXPECT_EQ(answer(i).result, i % 2 == 0 ? 100 : 2) << i;
+  EXPECT_TRUE(content("a") == block(waiting / 2 - 1, 100)) << "the last one that came";
+  EXPECT_EQ(content("log").size(), waiting) << "each once";
+  EXPECT_GE(most_waiting, static_cast<std::int64_t>(waiting) - 2);
+  EXPECT_EQ(service_->totals().requests, waiting + 2);
 }
 
 // Returns what a client collects in its segment.

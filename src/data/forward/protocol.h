@@ -57,6 +57,8 @@ struct forward_collected {
 };
 #define forward_closed (UINT64_C(1) << 63)
 
+// The server takes neither name nor number from here: hocketd vouches for the process that has connected
+// (forward_clients.hpp). They are for people who read the messages.
 struct forward_hello {
   uint32_t version;
   uint32_t processes;  // of the application, as far as is known; 0: it is not

@@ -22,17 +22,20 @@ constexpr Duration heartbeat_every = std::chrono::seconds{1};
 // A server whose oldest batch has been under way for `stuck_after` also reports without progress, at this interval.
 constexpr Duration stuck_every = std::chrono::milliseconds{250};
 constexpr Duration stuck_after = std::chrono::milliseconds{500};
+// Between two reports of what each application has had of forwarded calls.
+constexpr Duration shares_every = std::chrono::seconds{1};
 
 }  // namespace
 
 Control::Control(std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map,
-                 DataSetsSink take_data_sets)
+                 DataSetsSink take_data_sets, forward::ForwardService* forwarding)
     : socket_(std::move(socket)),
       about_(std::move(about)),
       load_(load),
       say_(std::move(say)),
       take_map_(std::move(take_map)),
-      take_data_sets_(std::move(take_data_sets)) {
+      take_data_sets_(std::move(take_data_sets)),
+      forwarding_(forwarding) {
   signals_->wake = bus::Fd{eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
   sigset_t all;
   sigset_t before;
@@ -60,6 +63,7 @@ void Control::run() {
     if (client_) tell_load(now);
     if (client_) tell_stored();
     if (client_) tell_left();
+    if (client_) ask_applications();
     take_in(load_every);
   }
   if (!client_) return;
@@ -79,12 +83,23 @@ void Control::connect() {
   Status said = client_->send(hello);
   event::Server about = about_;
   about.heartbeat = heartbeat_every;
+  if (forwarding_ != nullptr) about.scheduler = forwarding_->scheduler();
   if (said) said = client_->send(about);
   told_at_ = node_now();
   stored_epoch_ = std::make_shared<std::atomic<std::int64_t>>(0);
   told_epoch_ = 0;
   left_ = std::make_shared<LeftToTell>();
+  told_shares_.clear();
   if (!said) return lost(said.error().text);
+  if (forwarding_ != nullptr) {
+    forwarding_->ask_with([signals = signals_, to_ask = to_ask_](const std::string& pids) {
+      {
+        const std::lock_guard lock(to_ask->mutex);
+        to_ask->pids.push_back(pids);
+      }
+      signals->raise();
+    });
+  }
   take_data_sets_(nullptr, [](const event::DataSetsLeft&) {});
   if (std::exchange(said_lost_, false)) say_("hocketd at " + socket_ + " answers again");
 }
@@ -93,6 +108,7 @@ void Control::connect() {
 void Control::lost(std::string_view why) {
   if (client_) take_map_(std::nullopt, [] {});
   client_.reset();
+  if (forwarding_ != nullptr) forwarding_->ask_with(nullptr);
   if (!std::exchange(said_lost_, true)) say_("without hocketd: " + std::string{why});
 }
 
@@ -100,9 +116,12 @@ void Control::lost(std::string_view why) {
 // heartbeat says that the loop runs: without a round of the loop since the last report, there is none. Only the loop
 // changes the counters, so a change is a sign of life too.
 void Control::tell_load(Time now) {
-  const ReportedLoad seen{load_.operations.load(std::memory_order_relaxed), load_.bytes.load(std::memory_order_relaxed),
-                          load_.service_ns.load(std::memory_order_relaxed), load_.queue.load(std::memory_order_relaxed),
-                          load_.held_bytes.load(std::memory_order_relaxed)};
+  const ReportedLoad seen{load_.operations.load(std::memory_order_relaxed),
+                          load_.bytes.load(std::memory_order_relaxed),
+                          load_.service_ns.load(std::memory_order_relaxed),
+                          load_.queue.load(std::memory_order_relaxed),
+                          load_.held_bytes.load(std::memory_order_relaxed),
+                          forwarding_ == nullptr ? forward::ForwardTotals{} : forwarding_->totals()};
   const std::int64_t began = load_.oldest_start_ns.load(std::memory_order_relaxed);
   const Duration oldest = began > 0 ? std::max(now - time_from_ns(began), Duration::zero()) : Duration::zero();
   // A change of queue or buffers counts too: the last report then says that the server has become idle.
@@ -110,15 +129,64 @@ void Control::tell_load(Time now) {
       seen.operations != told_.operations || seen.queue != told_.queue || seen.held_bytes != told_.held_bytes;
   const bool is_stuck = oldest >= stuck_after && now - told_at_ >= stuck_every;
   const std::int64_t beats = load_.beats.load(std::memory_order_relaxed);
-  const bool is_due = is_stuck || now - told_at_ >= heartbeat_every;
+  // Other threads carry forwarded calls out, so these are no sign of life of the loop.
+  const bool forwarded =
+      seen.forwarding.requests != told_.forwarding.requests || seen.forwarding.waiting != told_.forwarding.waiting;
+  const bool is_due = is_stuck || forwarded || now - told_at_ >= heartbeat_every;
   if (!worked && !(is_due && beats != told_beats_)) return;
-  const Status said = client_->send(event::ServerLoad{seen.operations - told_.operations, seen.bytes - told_.bytes,
-                                                      Duration{seen.service_ns - told_.service_ns}, seen.queue,
-                                                      seen.held_bytes, oldest});
+  event::ServerLoad load{seen.operations - told_.operations,
+                         seen.bytes - told_.bytes,
+                         Duration{seen.service_ns - told_.service_ns},
+                         seen.queue,
+                         seen.held_bytes,
+                         oldest};
+  if (forwarding_ != nullptr) add_forwarding(load, seen.forwarding, now);
+  const Status said = client_->send(std::move(load));
   told_ = seen;
   told_beats_ = beats;
   told_at_ = now;
   if (!said) lost(said.error().text);
+}
+
+// Adds what was done of forwarded calls since the last report.
+void Control::add_forwarding(event::ServerLoad& load, const forward::ForwardTotals& totals, Time now) {
+  const forward::ForwardTotals& told = told_.forwarding;
+  load.forwarded = totals.requests - told.requests;
+  load.forwarded_bytes = totals.bytes - told.bytes;
+  load.system_calls = totals.system_calls - told.system_calls;
+  load.merged = totals.merged - told.merged;
+  load.forward_waited = totals.waited - told.waited;
+  load.forward_queue = totals.waiting;
+  if (now - told_shares_at_ < shares_every) return;
+  std::string shares = forwarding_->shares();
+  if (shares == told_shares_) return;
+  told_shares_at_ = now;
+  load.forward_shares = told_shares_ = std::move(shares);
+}
+
+// Asks hocketd for the applications of clients that are not known.
+void Control::ask_applications() {
+  std::vector<std::string> asked;
+  {
+    const std::lock_guard lock(to_ask_->mutex);
+    asked.swap(to_ask_->pids);
+  }
+  for (std::string& pids : asked) {
+    if (const Status said = client_->send(event::AskApplication{std::move(pids)}); !said)
+      return lost(said.error().text);
+  }
+}
+
+// Changes the scheduler of forwarded calls, and reports what has become of it.
+void Control::use(const event::UseScheduler& wanted) {
+  event::SchedulerUsed used;
+  used.server = about_.server;
+  used.previous = forwarding_->scheduler();
+  const auto switched = forwarding_->use({wanted.scheduler, wanted.data_servers, wanted.stripe_bytes});
+  used.scheduler = forwarding_->scheduler();
+  if (switched) used.forward_queue = switched.value().waiting;
+  if (!switched) used.error = event::Prose{switched.error().text};
+  if (const Status said = client_->send(std::move(used)); !said) lost(said.error().text);
 }
 
 // Reports that the server has stored what it held before the map of the newest epoch.
@@ -186,6 +254,11 @@ void Control::hear() {
         told->left = std::move(left);
         signals->raise();
       });
+    }
+    if (forwarding_ != nullptr) {
+      if (const auto* answer = std::get_if<event::ApplicationFor>(&said)) forwarding_->vouched(*answer);
+      if (const auto* wanted = std::get_if<event::UseScheduler>(&said)) use(*wanted);
+      if (!client_) return;
     }
     if (const auto* refused = std::get_if<event::Refused>(&said)) {
       connect_at_ = node_now() + connect_again;

@@ -15,11 +15,13 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "bus/client.hpp"
 #include "bus/local_socket.hpp"
 #include "event/event.hpp"
 #include "event/server_map.hpp"
+#include "forward/forward_service.hpp"
 #include "server/load.hpp"
 
 namespace hocket::server {
@@ -39,10 +41,11 @@ class Control {
   using DataSetsSink = std::function<void(const event::MoveDataSets*, std::function<void(event::DataSetsLeft)> report)>;
 
   // Starts the thread, with all signals blocked. It connects to the hocketd at `socket`, and reconnects when the
-  // connection is lost. `about` needs no pid. `load` must outlive this object.
+  // connection is lost. `about` needs no pid. `load` must outlive this object, and so must `forwarding`, which takes
+  // hocketd's commands about forwarded calls; nullptr: there is none.
   Control(
       std::string socket, event::Server about, const LoadCounters& load, LogSink say, MapSink take_map,
-      DataSetsSink take_data_sets = [](const auto*, auto) {});
+      DataSetsSink take_data_sets = [](const auto*, auto) {}, forward::ForwardService* forwarding = nullptr);
   ~Control() { leave(); }  // see `leave`
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
@@ -54,11 +57,15 @@ class Control {
  private:
   struct ReportedLoad {  // counters of the latest report
     std::int64_t operations = 0, bytes = 0, service_ns = 0, queue = 0, held_bytes = 0;
+    forward::ForwardTotals forwarding;
   };
 
   void run();
   void connect();
   void tell_load(Time now);
+  void add_forwarding(event::ServerLoad& load, const forward::ForwardTotals& now_totals, Time now);
+  void ask_applications();
+  void use(const event::UseScheduler& wanted);
   void tell_stored();
   void tell_left();
   void take_in(Duration timeout);
@@ -72,6 +79,7 @@ class Control {
   const LogSink say_;
   const MapSink take_map_;
   const DataSetsSink take_data_sets_;
+  forward::ForwardService* const forwarding_;
   // What other threads tell this one. Shared with the server, which may call back after this object has gone.
   struct Signals {
     std::atomic<bool> leaving = false;
@@ -88,6 +96,12 @@ class Control {
     std::optional<event::DataSetsLeft> left;
   };
   std::shared_ptr<LeftToTell> left_;
+  // Processes whose applications hocketd is to be asked for. Shared with the service, which may ask later.
+  struct ToAsk {
+    std::mutex mutex;
+    std::vector<std::string> pids;
+  };
+  const std::shared_ptr<ToAsk> to_ask_ = std::make_shared<ToAsk>();
 
   // Used by the thread only.
   std::optional<bus::Client> client_;  // empty while hocketd is not connected
@@ -95,6 +109,8 @@ class Control {
   Time connect_at_{};                  // earliest time of the next attempt
   Time told_at_{};                     // when the latest report was sent
   ReportedLoad told_;
+  Time told_shares_at_{};
+  std::string told_shares_;
   std::int64_t told_epoch_ = 0;   // in MAP_STORED, since the connection began
   std::int64_t told_beats_ = -1;  // LoadCounters::beats then
 

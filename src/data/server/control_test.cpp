@@ -2,6 +2,8 @@
 #include "server/control.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <condition_variable>
@@ -152,6 +154,41 @@ TEST_F(ControlTest, AnswersAMapWhenAllIsStored) {
   stored_before();
   node.reset();
   EXPECT_FALSE(wait_for_maps(3).first) << "the map ends with the connection";
+}
+
+TEST_F(ControlTest, TakesCommandsAboutForwardedCallsAndAsksForTheirApplications) {
+  auto service = forward::ForwardService::start({.threads = 1}, directory_,
+                                                forward::listen_for_forwarding(directory_ + "/forward").value(),
+                                                [this](const std::string& line) { say(line); });
+  ASSERT_TRUE(service);
+  StandIn node{socket_, [](const event::Body& said) -> StandIn::Reaction {
+                 if (std::holds_alternative<event::Server>(said))
+                   return {{event::UseScheduler{"job-fair"}, event::UseScheduler{"nonsense"}}};
+                 return {};
+               }};
+  const Control control{socket_,
+                        about_,
+                        load_,
+                        [this](std::string_view line) { say(line); },
+                        maps_,
+                        [](const auto*, const auto&) {},
+                        service.value().get()};
+  EXPECT_EQ(node.await<event::Server>(1).front().scheduler, "fifo");
+  const auto used = node.await<event::SchedulerUsed>(2);
+  EXPECT_EQ(used[0].server, "s1");
+  EXPECT_EQ(used[0].scheduler, "job-fair");
+  EXPECT_EQ(used[0].previous, "fifo");
+  EXPECT_EQ(used[0].error, "");
+  EXPECT_EQ(used[1].scheduler, "job-fair") << "nothing has changed";
+  EXPECT_NE(used[1].error.find("unknown request scheduler 'nonsense'"), std::string::npos) << used[1].error;
+
+  const bus::Fd client{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  (directory_ + "/forward").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  const std::string pids = node.await<event::AskApplication>(1).front().pids;
+  EXPECT_EQ(pids.substr(0, pids.find(' ')), std::to_string(getpid()));
 }
 
 TEST_F(ControlTest, GoesOnWithoutHocketdAndComesBackToIt) {

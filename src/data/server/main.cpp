@@ -57,7 +57,7 @@ struct ServerOptions {
   std::uint64_t exchange_bytes = 1U << 30U;
   int threads = 2;
   int forward_threads = 4;
-  std::string scheduler = "fifo";
+  forward::SchedulerChoice scheduler;
   std::uint64_t forward_limit = 0;
   double longest_turn_wait_s = to_s(server::TurnLimits{}.longest);
   bool write_behind = false;
@@ -92,8 +92,15 @@ void declare(CLI::App& app, ServerOptions& options) {
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
       ->check(CLI::Range(1, 256));
-  app.add_option("--scheduler", options.scheduler, "the order of these calls while they wait, e.g. job-fair")
+  app.add_option("--scheduler", options.scheduler.name, "the order of these calls while they wait, e.g. job-fair")
       ->check(CLI::IsMember(request_scheduler::algorithm_names()));
+  app.add_option("--data-servers", options.scheduler.data_servers,
+                 "for --scheduler twins: data servers of the file system (1)")
+      ->check(CLI::Range(1, 1 << 16));
+  app.add_option("--stripe-bytes", options.scheduler.stripe_bytes,
+                 "for --scheduler twins: bytes of a file on one of them, before the next one's begin; 4m (1m)")
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
   app.add_option("--forward-limit", options.forward_limit, "for measurements: bytes/s of these calls together; 60m")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1} << 40U));
@@ -226,7 +233,8 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
                           [&server](const event::MoveDataSets* move, server::DataSetExchange::LeftReport report) {
                             server.value()->take_data_set_servers(
                                 move == nullptr ? std::nullopt : server::servers_of(*move), std::move(report));
-                          }};
+                          },
+                          forwarding.value().get()};
   // The process that started this one may wait for this line.
   std::printf("hocket-server %s (%d) listens on %s\n", options.name.c_str(), getpid(), addresses.value().c_str());
   std::fflush(stdout);

@@ -16,8 +16,6 @@ using policy::ServerChange;
 
 namespace {
 
-constexpr std::string_view all_servers = "all";
-
 // Returns the number that the text is; nothing if it is none.
 std::optional<std::size_t> count_in(std::string_view text) {
   std::size_t count = 0;

@@ -16,6 +16,20 @@ using explain::quoted;
 constexpr std::size_t most_recent = 64;
 constexpr Duration longest_heartbeat = std::chrono::hours{1};
 
+// Adds a report of forwarded calls to the sums.
+void count_forwarded(event::ServerLoad& sums, const event::ServerLoad& load) {
+  const auto add = [](std::int64_t& sum, std::int64_t more) {
+    sum = saturating_sum(sum, std::max<std::int64_t>(more, 0));
+  };
+  add(sums.forwarded, load.forwarded);
+  add(sums.forwarded_bytes, load.forwarded_bytes);
+  add(sums.system_calls, load.system_calls);
+  add(sums.merged, load.merged);
+  sums.forward_waited = saturating_sum(sums.forward_waited, std::max(load.forward_waited, Duration::zero()));
+  sums.forward_queue = load.forward_queue;
+  if (!load.forward_shares.empty()) sums.forward_shares = load.forward_shares;
+}
+
 }  // namespace
 
 bool Servers::is_name(std::string_view name) {
@@ -119,6 +133,7 @@ void Servers::load(const Moment& moment, const event::ServerLoad& load) {
   entry->sums.service = saturating_sum(entry->sums.service, work.service);
   entry->queue = load.queue;
   entry->held_bytes = load.held_bytes;
+  count_forwarded(entry->forwarding, load);
   if (work.operations > 0) {
     entry->last_service = work.service / work.operations;
     entry->recent.push_back(work);
@@ -161,10 +176,12 @@ void Servers::told_slow(const Moment& moment, const event::SlowIoServer& told) {
 
 void Servers::set(const Moment& moment, const event::SetServer& set) {
   if (set.action == "assign") return assign_by_hand(moment, set);
+  if (set.action == "scheduler") return schedule_by_hand(moment, set);
   ServerEntry* entry = find(set.server);
   const bool adds = set.action == "add";
   if (!adds && set.action != "drain") {
-    return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) + ": \"drain\", \"add\" or \"assign\"");
+    return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) +
+                              ": \"drain\", \"add\", \"assign\" or \"scheduler\"");
   }
   if (entry == nullptr) {
     return refuse(moment, "no server is called " + quoted(set.server) + "; 'hocket servers' lists them");
@@ -194,7 +211,7 @@ void Servers::leave(const Moment& moment) {
   apply(*entry, input, moment.now);
   store(moment, *entry, in_order ? StoringInput::end : StoringInput::lose);
   entry->member = {};
-  entry->queue = entry->held_bytes = 0;
+  entry->queue = entry->held_bytes = entry->forwarding.forward_queue = 0;
   entry->recent.clear();
   if (action == ServerAction::forget) entries_.erase(entries_.begin() + (entry - entries_.data()));
   publish(moment);
@@ -207,7 +224,7 @@ void Servers::ended(const Moment& moment, const event::ServerEnded& ended) {
   apply(*entry, ServerInput::end, moment.now);
   store(moment, *entry, StoringInput::end);
   entry->member = {};
-  entry->queue = entry->held_bytes = 0;
+  entry->queue = entry->held_bytes = entry->forwarding.forward_queue = 0;
   entry->recent.clear();
   publish(moment);
 }
@@ -317,6 +334,14 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     row.busy = recent.service;
     row.last_service = entry.last_service;
     if (entry.state == ServerState::slow) row.back = entry.back;
+    row.scheduler = entry.said.scheduler;
+    row.forwarded = entry.forwarding.forwarded;
+    row.forwarded_bytes = entry.forwarding.forwarded_bytes;
+    row.system_calls = entry.forwarding.system_calls;
+    row.merged = entry.forwarding.merged;
+    row.forward_waited = entry.forwarding.forward_waited;
+    row.forward_queue = entry.forwarding.forward_queue;
+    row.forward_shares = entry.forwarding.forward_shares;
     row.moves_data_sets = entry.moves_data_sets;
     if (entry.moves_data_sets && entry.left.epoch == entry.told.epoch) {
       row.data_sets_left = entry.left.kept;

@@ -66,6 +66,7 @@ class Servers {
   static constexpr std::size_t most = 1024;  // servers, lost ones included; beyond it the oldest lost one is forgotten
   static constexpr std::int64_t missed_heartbeats = 5;            // that make a server hung
   static constexpr std::size_t longest_name = 64;                 // of a server
+  static constexpr std::string_view all_servers = "all";          // in SET_SERVER
   static constexpr Duration cut_limit = std::chrono::seconds{5};  // for the end of a process after its connection's
   // Least time between two changes of one server or application by a policy, and the longest that a policy waits for an
   // application to adopt its last map.
@@ -90,9 +91,14 @@ class Servers {
   void stored(const Moment& moment, const event::MapStored& said);
   // Handles DATA_SETS_LEFT: what a drained server still keeps of data sets.
   void left(const Moment& moment, const event::DataSetsLeft& left);
+  // Handles SCHEDULER_USED: a server orders forwarded calls by another scheduler, or says why not.
+  void scheduler_used(const Moment& moment, const event::SchedulerUsed& used);
+  // Handles ASK_APPLICATION: tells a server to which application a client of it belongs.
+  void vouch(const Moment& moment, const event::AskApplication& asked);
   // Handles SERVER_ENDED: the process of a server has ended.
   void ended(const Moment& moment, const event::ServerEnded& ended);
-  // Handles SET_SERVER of a tool: drains a server, adds it to the map again, or assigns servers to an application.
+  // Handles SET_SERVER of a tool: drains a server, adds it to the map again, assigns servers to an application, or
+  // changes the scheduler of servers.
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
@@ -166,6 +172,7 @@ class Servers {
     event::MoveDataSets told{};     // the last one that it was sent
     event::DataSetsLeft left{};     // its last answer
     int weight = event::full_weight;
+    event::ServerLoad forwarding{};  // its reports of forwarded calls, summed up
   };
 
   // A server map as it is sent.
@@ -229,6 +236,7 @@ class Servers {
   void weigh(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
   void assign_by_hand(const Moment& moment, const event::SetServer& set);
   void assign(ApplicationMap& map, std::set<std::string> names, bool direct = false);
+  void schedule_by_hand(const Moment& moment, const event::SetServer& set);
   std::set<std::string> least_assigned(std::size_t count, AppId app) const;
   // Returns the first of these names that no running server has; "" if all run.
   std::string gone_among(const std::set<std::string>& names) const;

@@ -40,7 +40,10 @@ class Chaos {
       case 3:
       case 4:
       case 5: return of(server, said());
-      case 6: return of(99, event::SetServer{name(), one_in(10) ? "up" : one_in(3) ? "drain" : "add"});
+      case 6:
+        if (one_in(4)) return of(99, event::SetServer{one_in(3) ? "all" : name(), "scheduler", {}, "job-fair"});
+        if (one_in(8)) return of(server, event::SchedulerUsed{name(), "job-fair", "fifo"});
+        return of(99, event::SetServer{name(), one_in(10) ? "up" : one_in(3) ? "drain" : "add"});
       case 7: return one_in(4) ? of(99, slow()) : of(0, event::Tick{});
       case 8: return of(0, event::Tick{});
       default: return of(server, load(server));

@@ -103,8 +103,8 @@ TEST_F(ServersTest, ToolsDrainAndAdd) {
   at(4, 11, event::Lost{});
   EXPECT_EQ(set(5, "s1", "add"), Lines{"99 REFUSED 's1' is lost: start a server again"});
   EXPECT_EQ(set(5, "s9", "add"), Lines{"99 REFUSED no server is called 's9'; 'hocket servers' lists them"});
-  EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\", \"add\" or "
-                                      "\"assign\""});
+  EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\", \"add\", "
+                                      "\"assign\" or \"scheduler\""});
 }
 
 TEST_F(ServersTest, RefusesWhatIsNoServer) {

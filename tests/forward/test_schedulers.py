@@ -1,0 +1,258 @@
+"""Which forwarded call is next: schedulers change while programs run, merge calls, and know whose calls they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+from hocket.bus import Bus
+
+pytestmark = pytest.mark.timeout(240)
+
+LIMIT_S = 90
+NAMES = ("fifo", "sjf", "to-agg", "aioli", "mlf", "hbrr", "twins", "wfq", "job-fair", "user-fair", "size-fair",
+         "user-job-fair", "user-size-fair")  # fmt: skip
+
+
+def hocket(*words: str, prefix: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    command = [sys.executable, "-m", "hocket.cli", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
+
+
+def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
+    done = hocket("server", "start", "-n", str(count), "--dir", str(mount), *options, prefix=prefix)
+    assert done.returncode == 0, done.stderr
+
+
+def listed(name: str = "s1") -> dict:
+    with Bus.connect() as bus:
+        return next(one for one in bus.list().servers if one["server"] == name)
+
+
+def shares(name: str = "s1") -> dict[str, int]:
+    """Return the bytes of each application in a server's last report."""
+    lines = [line.split(" ", 3) for line in listed(name)["forward_shares"].splitlines()]
+    return {words[3]: int(words[1]) for words in lines}
+
+
+# Processes that write a file together, each by pwrite: block i of the file has the letter of process i % COUNT.
+TOGETHER = """
+import os, sys, time
+path, count, blocks, size = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+go, ready = os.pipe(), os.pipe()
+for number in range(count):
+    if os.fork() == 0:
+        os.close(go[1])
+        file = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+        os.write(ready[1], b".")
+        os.read(go[0], 1)
+        for i in range(number, blocks, count):
+            assert os.pwrite(file, bytes([97 + number % 26]) * size, i * size) == size
+        os._exit(0)
+for _ in range(count):
+    os.read(ready[0], 1)
+os.close(go[1])
+sys.exit(any(os.wait()[1] for _ in range(count)))
+"""
+
+
+def together(count: int, blocks: int, size: int) -> str:
+    return "".join(chr(97 + i % count % 26) * size for i in range(blocks))
+
+
+def test_the_scheduler_is_changed_while_a_program_runs(
+    start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    """The program checks each of its random calls; none is lost or made twice, and each change is recorded."""
+    start_daemon()
+    start_servers(2, mount, prefix, "--scheduler", "wfq")
+    assert listed("s2")["scheduler"] == "wfq"
+    with Bus.connect() as bus:
+        used = bus.subscribe("SCHEDULER_USED")
+        process = start_forward(programs / "random_calls", "11", "40000", mount)
+        changes = 0
+        while process.poll() is None and changes < 26:
+            where = () if changes % 3 else ("--server", "s1")
+            done = hocket("servers", "scheduler", NAMES[changes % len(NAMES)], *where, prefix=prefix)
+            assert done.returncode == 0, done.stderr
+            changes += 1
+        run = kit.finish(process, LIMIT_S)
+        assert (run.code, run.out) == (0, "ok 40000\n"), run.out + run.err
+        assert changes > 2
+        first = used.wait(5)
+    assert (first["server"], first["scheduler"], first["previous"], first["error"]) == ("s1", "fifo", "wfq", "")
+    told = hocket("explain", prefix=prefix).stdout
+    assert "a tool changed the scheduler of forwarded calls from '" in told
+    assert hocket("servers", "scheduler", "size-fair", "--server", "s2", prefix=prefix).returncode == 0
+    shown = hocket("servers", prefix=prefix).stdout.splitlines()
+    row = next(
+        line for line in shown[shown.index(next(x for x in shown if x.startswith("FORWARDED"))) :] if line[:2] == "s2"
+    )
+    assert row.split()[1] == "size-fair" and int(row.split()[2]) > 0
+    asked = json.loads(hocket("servers", "--json", prefix=prefix).stdout)["servers"]
+    assert [one["scheduler"] for one in asked if one["server"] == "s2"] == ["size-fair"]
+
+
+def test_calls_that_wait_move_to_the_new_scheduler(start_forward, start_daemon, mount: Path, prefix: Path):
+    """64 processes write one file through a slow server, whose scheduler is changed again and again."""
+    start_daemon()
+    start_servers(1, mount, prefix, "--forward-threads", "1", "--forward-limit", "1m")
+    program = (sys.executable, "-c", TOGETHER, mount / "made", "64", "1024", "4096")
+    process = start_forward(*program)
+    most = 0
+    for round_number in range(200):
+        if process.poll() is not None:
+            break
+        done = hocket("servers", "scheduler", NAMES[round_number % len(NAMES)], prefix=prefix)
+        assert done.returncode == 0, done.stderr
+        words = done.stderr.split() + done.stdout.split()
+        moved = [
+            int(words[at - 1]) for at, word in enumerate(words) if word in ("calls", "call") and words[at - 1].isdigit()
+        ]
+        most = max([most, *moved])
+    run = kit.finish(process, LIMIT_S)
+    assert run.code == 0, run.err
+    assert (mount / "made").read_text() == together(64, 1024, 4096)
+    assert most > 32, "so many calls moved at once"
+
+
+def is_traced(pid: int) -> bool:
+    """Return True if each thread of the process is traced."""
+    states = (path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status"))
+    return all("TracerPid:\t0\n" not in state for state in states)
+
+
+@pytest.mark.parametrize("scheduler", ["fifo", "to-agg"])
+def test_calls_that_follow_one_another_are_merged(
+    scheduler: str, start_forward, start_daemon, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(1, mount, prefix, "--forward-threads", "1", "--scheduler", scheduler)
+    server = listed()["pid"]
+    counted = mount.parent / "calls"
+    command = ["strace", "-f", "-qq", "-e", "trace=pwritev2", "-o", str(counted), "-p", str(server)]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as tracer:
+        kit.wait_until(lambda: is_traced(server) or tracer.poll() is not None, 20, "the start of strace")
+        traced = tracer.poll() is None  # it may be forbidden
+        run = kit.finish(start_forward(sys.executable, "-c", TOGETHER, mount / "made", "32", "2048", "4096"), LIMIT_S)
+        tracer.send_signal(signal.SIGINT)
+        tracer.wait(LIMIT_S)
+    assert run.code == 0, run.err
+    assert (mount / "made").read_text() == together(32, 2048, 4096)
+    kit.wait_until(lambda: listed()["forwarded"] >= 2048, 10, "the report of the calls")
+    row = listed()
+    if scheduler == "fifo":
+        assert row["merged"] == 0 and row["system_calls"] == row["forwarded"]
+    else:
+        assert row["merged"] > 512 and row["system_calls"] < row["forwarded"] - 256, row
+    if traced:
+        seen = sum("pwritev2(" in line for line in counted.read_text().splitlines())
+        assert seen == row["system_calls"], (seen, row)
+
+
+def test_calls_count_for_the_application_that_hocketd_names(start_forward, start_daemon, mount: Path, prefix: Path):
+    """Two runs ask for one name, and a program of the second shows the page of the first: neither gets its share."""
+    start_daemon()
+    start_servers(1, mount, prefix)
+    waits = "while [ ! -e stop ]; do sleep 0.05; done"
+    first = start_forward("sh", "-c", f"cd {mount}; head -c 100000 /dev/zero > one; {waits}", options=("--name", "app"))
+    kit.wait_until(lambda: (mount / "one").exists() and (mount / "one").stat().st_size == 100000, 20, "the first run")
+    page = next(path for path in Path(os.environ["HOCKET_DIR"]).glob("forward-*"))
+    forge = f"cd {mount}; HOCKET_FORWARD={page} head -c 300000 /dev/zero > two; head -c 500000 /dev/zero > three"
+    second = kit.finish(start_forward("sh", "-c", forge, options=("--name", "app")), LIMIT_S)
+    (mount / "stop").touch()
+    first = kit.finish(first, LIMIT_S)
+    assert (first.code, second.code) == (0, 0), first.err + second.err
+    kit.wait_until(lambda: sum(shares().values()) == 900000, 10, "the report of the bytes")
+    names = sorted(shares())
+    assert len(names) == 2 and names[0] == "app" and names[1].startswith("app"), names
+    assert shares()[names[0]] == 100000 and shares()[names[1]] == 800000, shares()
+
+
+def test_what_cannot_be_is_one_line_and_changes_nothing(start_daemon, mount: Path, prefix: Path):
+    start_daemon()
+    done = hocket("servers", "scheduler", "job-fair", prefix=prefix)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "no server runs" in done.stderr
+    start_servers(2, mount, prefix)
+    for words, what in {
+        ("jobfair",): "unknown request scheduler 'jobfair': did you mean 'job-fair'?",
+        ("job-fair", "--server", "s9"): "no server is called 's9'",
+        ("twins", "--data-servers", "0"): "--data-servers 0: give 1 or more",
+        ("twins", "--data-servers", "70000"): "invalid twins_servers 70000: must be at most 65536",
+        ("twins", "--stripe-bytes", "4x"): "--stripe-bytes 4x: give more than 0 bytes",
+    }.items():
+        done = hocket("servers", "scheduler", *words, prefix=prefix)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+        assert what in done.stderr, done.stderr
+    assert listed("s1")["scheduler"] == listed("s2")["scheduler"] == "fifo"
+    assert (
+        hocket(
+            "servers", "scheduler", "twins", "--data-servers", "4", "--stripe-bytes", "64k", prefix=prefix
+        ).returncode
+        == 0
+    )
+    assert listed("s1")["scheduler"] == listed("s2")["scheduler"] == "twins"
+
+
+def test_a_server_that_dies_during_the_change_is_one_line(start_daemon, mount: Path, prefix: Path):
+    start_daemon()
+    start_servers(2, mount, prefix)
+    stopped = listed("s1")["pid"]
+    os.kill(stopped, signal.SIGSTOP)
+    command = [sys.executable, "-m", "hocket.cli", "servers", "scheduler", "job-fair"]
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as change:
+        kit.wait_until(lambda: listed("s2")["scheduler"] == "job-fair", 20, "the change of the other server")
+        os.kill(stopped, signal.SIGKILL)
+        _, told = change.communicate(timeout=LIMIT_S)
+    assert change.returncode == 1 and told.count("\n") == 1
+    assert "s1: ended before it could change its scheduler" in told
+
+
+def test_a_server_keeps_its_scheduler_when_hocketd_starts_anew(start_daemon, mount: Path, prefix: Path):
+    daemon = start_daemon()
+    start_servers(1, mount, prefix)
+    assert hocket("servers", "scheduler", "job-fair", prefix=prefix).returncode == 0
+    daemon.kill()
+    start_daemon()
+
+    def is_there() -> bool:
+        with Bus.connect() as bus:
+            return any(one["scheduler"] == "job-fair" for one in bus.list().servers)
+
+    kit.wait_until(is_there, 20, "the server's return")
+
+
+def test_twins_lets_one_data_server_work_at_a_time(
+    start_forward: Callable[..., subprocess.Popen], start_daemon, mount: Path, prefix: Path
+):
+    """Files are right under windows of data servers, which the command line of the server describes."""
+    start_daemon()
+    start_servers(
+        1,
+        mount,
+        prefix,
+        "--scheduler",
+        "twins",
+        "--data-servers",
+        "4",
+        "--stripe-bytes",
+        "16k",
+        "--forward-threads",
+        "2",
+    )
+    run = kit.finish(start_forward(sys.executable, "-c", TOGETHER, mount / "made", "8", "256", "4096"), LIMIT_S)
+    assert run.code == 0, run.err
+    assert (mount / "made").read_text() == together(8, 256, 4096)
+    # A call waits for its server's window of 2 ms, one in four, unless it comes within it.
+    kit.wait_until(lambda: listed()["forwarded"] >= 256, 10, "the report of the calls")
+    row = listed()
+    assert row["forward_waited_ns"] / row["forwarded"] > 200_000, row
