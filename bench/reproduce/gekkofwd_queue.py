@@ -116,8 +116,9 @@ def draw(results: Results, path: Path) -> None:
                 colour = plots.colour(kinds.index(queued["job"]))
                 axis.barh(at, rate, 0.6, left=left, color=colour, edgecolor="white", linewidth=0.8)
                 left += rate
-            axis.annotate(f"{left:.0f}", (left, at), (4, 0), textcoords="offset points", va="center", fontsize=9)
             predicted = policy["predicted"]["bytes_per_s"] / MB
+            right = max(left, predicted)
+            axis.annotate(f"{left:.0f}", (right, at), (4, 0), textcoords="offset points", va="center", fontsize=9)
             axis.plot([predicted] * 2, [at - 0.4, at + 0.4], color=plots.PAPER, linewidth=1.5)
         for kind in kinds:
             axis.barh(0, 0, color=plots.colour(kinds.index(kind)), label=kind)
