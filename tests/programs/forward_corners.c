@@ -496,17 +496,18 @@ static void with_names(void) {
 static void with_record_locks(void) {
   const int fd = make(0);
   const struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-  CHECK(fcntl(fd, F_SETLK, &whole) == 0);
+  int ends[2];
+  CHECK(fcntl(fd, F_SETLK, &whole) == 0 && pipe(ends) == 0);
   const pid_t child = fork();
   if (child == 0) {
     struct flock seen = whole;
     CHECK(fcntl(fd, F_GETLK, &seen) == 0 && seen.l_type == F_WRLCK && seen.l_pid == getppid());
     CHECK(fcntl(fd, F_SETLK, &whole) == -1 && (errno == EAGAIN || errno == EACCES));
+    CHECK(write(ends[1], "", 1) == 1);
     CHECK(fcntl(fd, F_SETLKW, &whole) == 0 && write(fd, "child", 5) == 5);
     pause();
   }
-  usleep(100000);
-  CHECK(lseek(fd, 0, SEEK_END) == 0);
+  CHECK(read(ends[0], block, 1) == 1 && usleep(50000) == 0 && lseek(fd, 0, SEEK_END) == 0);
   const struct flock none = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
   CHECK(fcntl(fd, F_SETLK, &none) == 0);
   while (lseek(fd, 0, SEEK_END) != 5) usleep(1000);

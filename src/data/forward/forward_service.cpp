@@ -21,6 +21,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include "base/clock.hpp"
 #include "forward/capabilities.hpp"
@@ -149,11 +150,13 @@ struct ForwardService::ForwardConnection {
   std::shared_ptr<ClientSegment> segment;      // null before the greeting
   std::shared_ptr<CollectedWrites> collected;  // null: nothing is; guarded by the service's mutex
   uid_t user = 0;
+  pid_t process = 0;
   ForwardClients::ClientProcess* client = nullptr;
   ForwardMessage message;  // the request under way
   Time arrival{};          // of the request
   int credit = 0;          // for looking for the next call: it rises if it came soon, and falls if it did not
-  unsigned calls = 0;
+  std::atomic<unsigned> calls = 0;
+  unsigned calls_before = 0;   // at the last beat
   bool is_looked_for = false;  // a call that comes now has come soon
 };
 
@@ -209,7 +212,7 @@ ForwardService::ForwardService(const ForwardSettings& settings, const ServedFile
   if (!beats_ || ftruncate(beats_.get(), page) != 0) return;
   void* const memory = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, beats_.get(), 0);
   if (memory == MAP_FAILED) return;
-  beat_ = new (memory) std::atomic<std::uint64_t>(1);
+  beat_ = new (memory) std::atomic<std::uint64_t>[2] { 1, 0 };
   // Clients map it, and only this process changes it.
   fcntl(beats_.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
   epoll_event stops{.events = EPOLLIN, .data = {.u64 = stop_key}};
@@ -300,20 +303,14 @@ bool ForwardService::carry_out_next(std::optional<Time>& again) {
 
 // Looks for the client's next call for a moment. Returns true if it has come, or if the connection has ended.
 bool ForwardService::look_for_next(ForwardConnection& connection) {
-  const bool is_trial = connection.calls++ % forward_between_trials < forward_trials;
-  if (connection.message.content.request.bytes > looked_for_bytes || (connection.credit <= 0 && !is_trial))
+  const bool is_trial = (connection.calls - 1) % forward_between_trials < forward_trials;
+  if (connection.message.content.request.bytes > looked_for_bytes || (connection.credit <= 0 && !is_trial) ||
+      beat_[1] != 0)
     return false;
-  // Half of the processors stay for the clients.
-  static const int most_looking = std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / 2);
-  if (looking_.fetch_add(1) >= most_looking) return --looking_, false;
   const Time until = node_now() + (is_trial ? trial_look : look);
   connection.is_looked_for = true;
-  while (!queue_.has_more() && node_now() < until) {
-    if (serve_one(connection)) continue;
-    --looking_;
-    return true;  // it is another thread's by now, or has ended
-  }
-  --looking_;
+  while (!queue_.has_more() && node_now() < until)
+    if (!serve_one(connection)) return true;  // it is another thread's by now, or has ended
   if (connection.is_looked_for) connection.credit = std::max(connection.credit - in_vain_costs, 0);
   connection.is_looked_for = false;
   return false;
@@ -326,10 +323,25 @@ void ForwardService::wake_another() {
   [[maybe_unused]] const ssize_t told = write(waiting_.get(), &one, sizeof one);
 }
 
+// Returns how many processes have made calls since this was last asked.
+std::size_t ForwardService::active_processes() {
+  const std::lock_guard lock(mutex_);
+  std::set<pid_t> active;
+  for (const auto& [number, connection] : connections_) {
+    const unsigned calls = connection->calls;
+    if (calls != connection->calls_before) active.insert(connection->process);
+    connection->calls_before = calls;
+  }
+  return active.size();
+}
+
 // A client that gets no answer looks at this before it gives the server up: the storage may just be slow.
 void ForwardService::beat() {
+  // Half of the processors stay for the clients.
+  const std::size_t most = std::max(1U, std::thread::hardware_concurrency() / 2);
   while (!stopping_) {
-    beat_->fetch_add(1, std::memory_order_relaxed);
+    beat_[0].fetch_add(1, std::memory_order_relaxed);
+    beat_[1].store(active_processes() > most ? 1 : 0, std::memory_order_relaxed);
     pollfd stopped{stop_.get(), POLLIN, 0};
     poll(&stopped, 1, forward_beat_ms);
   }
@@ -352,6 +364,7 @@ void ForwardService::accept_all() {
     connection->socket = std::move(socket);
     connection->user = peer.value().user;
     connection->client = clients_.add(peer.value().process);
+    connection->process = peer.value().process;
     ForwardConnection& added = *connection;
     {
       const std::lock_guard lock(mutex_);
@@ -605,6 +618,7 @@ bool ForwardService::answer(ForwardConnection& connection, std::int64_t result, 
 bool ForwardService::reply(ForwardConnection& connection, const forward_answer& answer) {
   if (answer.own != 0) ++refused_;
   connection.message.descriptors = {};
+  ++connection.calls;
   if (is_unanswered(connection.message.content.request)) return true;
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
 }

@@ -95,6 +95,7 @@ class ForwardService {
   ForwardConnection* find(std::uint64_t number);
   void wake_another();
   void beat();
+  std::size_t active_processes();
   void accept_all();
   bool refuse_one();
   bool serve_one(ForwardConnection& connection);
@@ -134,10 +135,9 @@ class ForwardService {
   Fd epoll_, stop_, beats_;
   Fd waiting_;                                  // eventfd, readable if calls wait that an idle thread should look at
   Fd spare_;                                    // given up to refuse a client for whom there is no descriptor
-  std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_`
+  std::atomic<std::uint64_t>* beat_ = nullptr;  // in the memory of `beats_` (protocol.h)
   std::atomic<bool> stopping_ = false;
   std::atomic<std::int64_t> requests_ = 0, bytes_ = 0, refused_ = 0, system_calls_ = 0, merged_ = 0;
-  std::atomic<int> looking_ = 0;                 // threads that look for a client's next call
   std::atomic<std::int64_t> busy_until_ns_ = 0;  // under a limit
   mutable std::mutex mutex_;                     // guards the two below
   std::map<std::uint64_t, std::unique_ptr<ForwardConnection>> connections_;

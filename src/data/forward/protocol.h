@@ -16,6 +16,9 @@
 // some time without writes. It writes what is there when the client asks, some time after it has come, and when the
 // client has ended.
 //
+// The memory of the server's beats has a counter of 64 bits that rises with each, and a word of 64 bits that is not 0
+// if so many processes make calls that they need the processors: nobody is to look for messages without sleeping then.
+//
 // All numbers are in the byte order of the node, because both ends are on it.
 #pragma once
 

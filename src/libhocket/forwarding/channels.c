@@ -381,7 +381,8 @@ static bool await_answer(const struct channel* channel) {
 // Looks for the answer for a moment. Returns what receiving returned, or -EAGAIN.
 static long look_for_answer(struct channel* channel, int64_t bytes, struct forward_answer* answer) {
   const bool is_trial = channel->calls++ % forward_between_trials < forward_trials;
-  if (bytes > looked_for_bytes || (channel->credit <= 0 && !is_trial)) return -EAGAIN;
+  const bool is_crowded = atomic_load_explicit(&channel->beats[1], memory_order_relaxed) != 0;
+  if (is_crowded || bytes > looked_for_bytes || (channel->credit <= 0 && !is_trial)) return -EAGAIN;
   const int64_t until = now_ns() + (is_trial ? trial_ns : look_ns);
   long received;
   do {
