@@ -78,7 +78,8 @@ def run(program: str, command: Sequence[str], how: How) -> Outcome:
             tell(f"cannot prepare forwarding: {error.strerror}: {error.filename}; the program runs directly")
         began_s = time.monotonic()
         try:
-            code = run_child(started, words, environment)
+            # The process that serves the mount is an orphan, and hocketd is to know whose calls it makes.
+            code = run_child(started, words, environment, adopts=started != program)
         except OSError as error:
             raise ProgramNotFoundError(f"{program}: cannot be started: {error.strerror}") from error
         seconds = time.monotonic() - began_s

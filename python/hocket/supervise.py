@@ -8,6 +8,7 @@ successors compute (HOCKET_UNFINISHED), and this process looks for it when the l
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import tempfile
@@ -18,6 +19,7 @@ from hocket.errors import HocketError
 FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 BY_KERNEL = 0x80  # SI_KERNEL: a key in the terminal, which has reached the launcher as well
 FAILED = 1
+PR_SET_CHILD_SUBREAPER = 36
 
 
 class UnfinishedError(HocketError):
@@ -50,11 +52,15 @@ def end_like(code: int) -> None:
         os.kill(os.getpid(), -code)
 
 
-def run_child(program: str, command: list[str], environment: dict[str, str]) -> int:
+def run_child(program: str, command: list[str], environment: dict[str, str], *, adopts: bool = False) -> int:
     """Start the program, forward signals to it, and return its exit code, or minus the number of its signal.
 
-    Call it in the main thread. Raises OSError if the program cannot be started.
+    With `adopts`, orphans among its descendants become children of this process, so that the kernel still tells whose
+    they are; they are waited for as init would. Call it in the main thread. Raises OSError if the program cannot be
+    started.
     """
+    if adopts:
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     waited = {*FORWARDED, signal.SIGCHLD}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
     try:
@@ -63,7 +69,9 @@ def run_child(program: str, command: list[str], environment: dict[str, str]) -> 
         )
         while True:
             came = signal.sigwaitinfo(waited)
-            ended, status = os.waitpid(child, os.WNOHANG)
+            ended, status = os.waitpid(-1 if adopts else child, os.WNOHANG)
+            while ended and ended != child:
+                ended, status = os.waitpid(-1, os.WNOHANG)
             if ended:
                 return os.waitstatus_to_exitcode(status)
             if came.si_signo != signal.SIGCHLD and came.si_code != BY_KERNEL:

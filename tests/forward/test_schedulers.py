@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from forward_kit import hocket, start_servers, wait_until
 from hocket.bus import Bus
 
 pytestmark = pytest.mark.timeout(240)
@@ -19,17 +20,6 @@ pytestmark = pytest.mark.timeout(240)
 LIMIT_S = 90
 NAMES = ("fifo", "sjf", "to-agg", "aioli", "mlf", "hbrr", "twins", "wfq", "job-fair", "user-fair", "size-fair",
          "user-job-fair", "user-size-fair")  # fmt: skip
-
-
-def hocket(*words: str, prefix: Path) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
-    command = [sys.executable, "-m", "hocket.cli", *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S, env=environment, check=False)
-
-
-def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
-    done = hocket("server", "start", "-n", str(count), "--dir", str(mount), *options, prefix=prefix)
-    assert done.returncode == 0, done.stderr
 
 
 def listed(name: str = "s1") -> dict:
@@ -256,3 +246,14 @@ def test_twins_lets_one_data_server_work_at_a_time(
     kit.wait_until(lambda: listed()["forwarded"] >= 256, 10, "the report of the calls")
     row = listed()
     assert row["forward_waited_ns"] / row["forwarded"] > 200_000, row
+
+
+def test_calls_through_a_mount_count_for_the_application(start_forward, start_daemon, mount: Path, prefix: Path):
+    """The process that serves the mount is not the program's child."""
+    start_daemon()
+    start_servers(1, mount, prefix)
+    script = f"echo a > {mount}/a; while [ ! -e {mount}/go ]; do sleep 0.05; done; echo bc > {mount}/a"
+    process = start_forward("sh", "-c", script, options=("--by", "fuse", "--name", "mounted"))
+    wait_until(lambda: shares().get("mounted", 0) > 0, "calls of the application")
+    (mount / "go").touch()
+    assert kit.finish(process, LIMIT_S).code == 0
