@@ -66,7 +66,7 @@ FIGURES = (
     ),
     Figure(
         "gekkofwd-6-live",
-        "The same by number of I/O servers, with the curves of gekkofwd-5",
+        "Six applications under each policy by number of I/O servers, with the curves of gekkofwd-5",
         LIVE,
         HERE,
         gekkofwd_applications.make_pools,
@@ -93,7 +93,7 @@ FIGURES = (
     ),
     Figure(
         "gekkofwd-8-live",
-        "The same by number of I/O servers, with the curves of gekkofwd-5",
+        "STATIC and MCKP by number of I/O servers, with the curves of gekkofwd-5",
         LIVE,
         HERE,
         gekkofwd_applications.make_pools,
@@ -120,7 +120,7 @@ FIGURES = (
     ),
     Figure(
         "gekkofwd-9-live",
-        "The same queue, live and small, with the curves of gekkofwd-5",
+        "Queue of 14 jobs, live and small, with the curves of gekkofwd-5",
         LIVE,
         HERE,
         gekkofwd_queue.make_live,
