@@ -10,6 +10,7 @@ import re
 import shutil
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 from hocket import paths
@@ -49,6 +50,7 @@ MALLEABLE_SETTINGS = {
     },
 }
 COUNT_OPTIONS = frozenset(("n", "np", "c"))
+COUNT_OPTION = re.compile(r"-{1,2}(n|np|c)(?:=(\d+))?$")
 
 
 class ProgramNotFoundError(HocketError):
@@ -122,6 +124,13 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
         warnings,
         other_mpi,
     )
+
+
+def name_of(command: Sequence[str]) -> str:
+    """Return the name of the application that a command starts, whether it is a launcher or the application itself."""
+    first = Path(command[0]).name
+    starts_another = LAUNCHER.match(first) or first in WRAPPERS
+    return _name(command, _application(command[1:] if starts_another else command[:1])[0])
 
 
 def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tuple[Job, dict[str, str]]:
@@ -212,20 +221,37 @@ def _mpi_of(elf: Elf | None) -> str | None:
     return next((mpi for library, mpi in LIBRARIES if library in needed), None)
 
 
-def options_of_programs(job: Job) -> list[list[str]]:
-    """Return the launcher's options of each program: `-n 2 a : -n 6 b` starts two programs (MPMD)."""
-    if not job.launcher:
-        return []
+def processes_of(command: Sequence[str]) -> int | None:
+    """Return the number of processes that the options of a launcher ask for; None if they do not say.
+
+    Each of several programs has its options: `-n 2 a : -n 6 b` (MPMD).
+    """
+    if not LAUNCHER.match(Path(command[0]).name):
+        return None
     parts: list[list[str]] = [[]]
-    for word in job.command[1:]:
+    for word in command[1:]:
         if word == ":":
             parts.append([])
         else:
             parts[-1].append(word)
-    programs = [_application(part)[0] for part in parts]
-    return [
-        part[: part.index(program)] if program in part else part for part, program in zip(parts, programs, strict=True)
-    ]
+    counts = [_count_in(_options_in(part)) for part in parts]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _options_in(part: list[str]) -> list[str]:
+    """Return the launcher's options of one program."""
+    program = _application(part)[0]
+    return part[: part.index(program)] if program in part else part
+
+
+def _count_in(options: list[str]) -> int | None:
+    """Return the number of processes that the options of one program ask for; None if they do not say."""
+    for word, following in pairwise([*options, ""]):
+        found = COUNT_OPTION.match(word)
+        count = (found[2] or following) if found else ""
+        if count.isdecimal():
+            return int(count)
+    return None
 
 
 def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,14 +19,24 @@ WORKLOAD_FILE_KEYS = ("limit", "direct", "time_limit_s", "queue")
 WORKLOAD_JOB_KEYS = ("command", "pattern", "bytes", "arrival_s", "repeat", "time_limit_s")
 
 
+# What the store of curves has of a job besides (curves/store.py).
+STORE_KEYS = (
+    "found", "runs", "when", "like", "confidence", "shape_mb_s", "other_s_per_mb", "measured_mb_s", "measured_weight"
+)  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Job:
-    """A job. `bandwidth` maps numbers of servers to bytes/s; it is empty for a job that nobody has measured."""
+    """A job. `bandwidth` maps numbers of servers to bytes/s; it is empty for a job that nobody has measured.
+
+    `stored` has the values of STORE_KEYS, unchecked.
+    """
 
     name: str
     nodes: int
     processes: int
     bandwidth: Mapping[int, int]
+    stored: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,23 +72,28 @@ def jobs_of(content: Table, path: Path) -> Jobs:
 
 def job_of(table: Table, where: str) -> Job:
     """Return the job of a table."""
-    only(table, (*JOB_KEYS, *WORKLOAD_JOB_KEYS), where)
+    only(table, (*JOB_KEYS, *WORKLOAD_JOB_KEYS, *STORE_KEYS), where)
     name = text(table, "name", where)
     where = f"{where} '{name}'"
     nodes = whole(table, "nodes", where)
-    bandwidth = table.get("bandwidth_mb_s", {})
+    stored = {key: value for key, value in table.items() if key in STORE_KEYS}
+    processes = whole(table, "processes", where, default=nodes)
+    return Job(name, nodes, processes, bandwidth_of(table, "bandwidth_mb_s", where), stored)
+
+
+def bandwidth_of(table: Mapping[str, Any], key: str, where: str) -> dict[int, int]:
+    """Return bytes/s by number of servers, of a table in MB/s; {} if there is none. Raises UsageError."""
+    bandwidth = table.get(key, {})
     if not isinstance(bandwidth, dict):
-        raise UsageError(f"{where}: bandwidth_mb_s = {bandwidth!r} must be a table: {{ 0 = 195.7, 1 = 77.6 }}")
-    choices = {
-        _servers(key, where): _bytes(value, f"{where}: bandwidth_mb_s.{key}") for key, value in bandwidth.items()
-    }
-    return Job(name, nodes, whole(table, "processes", where, default=nodes), dict(sorted(choices.items())))
+        raise UsageError(f"{where}: {key} = {bandwidth!r} must be a table: {{ 0 = 195.7, 1 = 77.6 }}")
+    choices = {_servers(one, key, where): _bytes(value, f"{where}: {key}.{one}") for one, value in bandwidth.items()}
+    return dict(sorted(choices.items()))
 
 
-def _servers(key: str, where: str) -> int:
-    if not key.isascii() or not key.isdigit() or int(key) > MOST:
-        raise UsageError(f"{where}: bandwidth_mb_s has the key '{key}'; it must be a number of servers, 0 or more")
-    return int(key)
+def _servers(number: str, key: str, where: str) -> int:
+    if not number.isascii() or not number.isdigit() or len(number) > 7 or int(number) > MOST:
+        raise UsageError(f"{where}: {key} has the key '{number}'; it must be a number of servers, 0 or more")
+    return int(number)
 
 
 def _bytes(value: Any, where: str) -> int:

@@ -77,41 +77,47 @@ def replayed(out: str, name: str) -> tuple[int, float]:
         raise HocketError(f"hocket-replay printed {out[:80]!r} for the pattern '{name}'") from error
 
 
-def measure(
-    subject: Pattern | Program, servers: int, directory: Path, environment: Mapping[str, str]
-) -> tuple[int, float]:
-    """Return the bytes that were moved, and the makespan in seconds. Raises HocketError if the run fails.
+@dataclass(frozen=True)
+class Ran:
+    """What a run moved, and its makespan. Of a program the bytes are those that went through servers."""
 
-    Of a program only the bytes that go through servers are known, and its makespan is its run time.
-    """
+    bytes: int
+    seconds: float
+    processes: int  # that moved them; 0: not known
+
+
+def measure(subject: Pattern | Program, servers: int, directory: Path, environment: Mapping[str, str]) -> Ran:
+    """Run it through servers. The makespan of a program is its run time. Raises HocketError if the run fails."""
     with tempfile.TemporaryDirectory(prefix="hocket-explore-", dir=directory) as files:
         command = command_of(subject, Path(files))
-        began_s = time.monotonic()
-        out, moved = _run(command, servers, subject.group, directory, environment)
-        took_s = time.monotonic() - began_s
-    return (moved, took_s) if isinstance(subject, Program) else replayed(out, subject.name)
+        out, ran = _run(command, servers, subject.group, directory, environment)
+    return ran if isinstance(subject, Program) else Ran(*replayed(out, subject.name), subject.processes)
 
 
 def _run(
     command: Sequence[str], servers: int, group: int, directory: Path, environment: Mapping[str, str]
-) -> tuple[str, int]:
-    """Run the command, and return what it printed, and the bytes that were forwarded."""
+) -> tuple[str, Ran]:
+    """Run the command, and return what it printed, and what was forwarded. Without servers nobody counts that."""
     with tempfile.TemporaryDirectory(prefix="hocket-") as name:
         counts = Path(name) / "counts.json"
         words = list(command)
         if servers > 0:
             how = ["--mount", str(directory), "--servers", str(servers), "--group", str(group), "--counts", str(counts)]
+            how += ["--curves", str(Path(name) / "curves.toml")]  # what is measured here is stored by the caller
             words = [sys.executable, "-m", "hocket.cli", "forward", *how, "--", *words]
+        began_s = time.monotonic()
         code, out, err = _ended(words, environment)
+        seconds = time.monotonic() - began_s
         if code != 0:
             said = err.strip().splitlines()[-1:]
             raise HocketError(f"{command[0]} failed with exit code {code}: {' '.join(said)}")
         if servers == 0:
-            return out, 0
+            return out, Ran(0, seconds, 0)
         told = json.loads(counts.read_text(encoding="utf-8"))
     if not told:
         raise HocketError(f"{command[0]} ran directly: {err.strip()}")
-    return out, told["bytes"]
+    # The time of the program alone: `hocket forward` itself takes some.
+    return out, Ran(told["bytes"], told["seconds"], told["processes"])
 
 
 def _ended(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:

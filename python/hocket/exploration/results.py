@@ -30,6 +30,7 @@ class Measured:
     run: Planned
     bytes: int
     seconds: float
+    processes: int = 0  # of a program, which moved that; 0: not known
 
     @property
     def bytes_per_s(self) -> float:
@@ -83,8 +84,8 @@ def jobs_text(jobs: Iterable[tuple[str, int, int, dict[int, float]]]) -> str:
 
 def _run_of(fields: dict) -> Measured:
     run = Planned(fields["name"], fields["servers"], fields["repetition"])
-    return Measured(run, int(fields["bytes"]), float(fields["seconds"]))
+    return Measured(run, int(fields["bytes"]), float(fields["seconds"]), int(fields.get("processes", 0)))
 
 
 def _fields_of(one: Measured) -> dict:
-    return {**asdict(one.run), "bytes": one.bytes, "seconds": one.seconds}
+    return {**asdict(one.run), "bytes": one.bytes, "seconds": one.seconds, "processes": one.processes}

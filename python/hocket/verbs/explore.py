@@ -5,14 +5,20 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 
+from hocket.curves import store
+from hocket.curves.curve import EXPLORED, Curve
+from hocket.curves.curve import Measured as Measurement
+from hocket.curves.patterns import DESCRIBED, keep, text_of
 from hocket.errors import HocketError, UsageError
 from hocket.exploration.measure import Program, measure
 from hocket.exploration.patterns import Pattern, read_patterns
 from hocket.exploration.results import Measured, Planned, Results, curve, jobs_text, plan
-from hocket.mpi import ProgramNotFoundError
+from hocket.mpi import ProgramNotFoundError, name_of, processes_of
 from hocket.private_servers import private_servers
 from hocket.run_file import digest
 from hocket.tables import columns
@@ -74,6 +80,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument("--limit", metavar="BYTES", help="bytes/s of each server, e.g. 60m, where all share one disk")
     parser.add_argument("--seed", type=int, default=1, help="of the random order (default: 1)")
     parser.add_argument("--output", type=Path, default=Path("explored"), metavar="DIR", help="default: explored")
+    parser.add_argument("--name", help="the program's name, for its curve (default: that of its file)")
+    where = "the store of curves (default: that of 'hocket curves', but none with --limit)"
+    parser.add_argument("--curves", type=Path, metavar="FILE", help=where)
     parser.set_defaults(verb=_explore)
 
 
@@ -83,6 +92,10 @@ def _explore(arguments: argparse.Namespace) -> int:
     for option, value in (("--shrink", arguments.shrink), ("--group", arguments.group), ("--repeat", arguments.repeat)):
         if value is not None and not 1 <= value <= 100_000:
             raise UsageError(f"{option} {value}: give 1 to 100000")
+    if arguments.name is not None and not (arguments.name and arguments.name.isprintable()):
+        raise UsageError(f"--name {arguments.name!r}: give a text of printable letters")
+    if _is_kept(arguments):
+        store.check(_store_of(arguments))  # before hours of measuring
     servers = _numbers(arguments.servers) if arguments.servers is not None else None
     if not arguments.words:
         raise UsageError("give either a file of patterns, PATTERNS.toml, or '-- PROGRAM …'")
@@ -107,7 +120,14 @@ def _patterns(arguments: argparse.Namespace, servers: list[int] | None) -> int:
     planned = plan(list(by_name), servers or asked.servers, arguments.repeat or asked.repetitions, arguments.seed)
     _measure(results, planned, arguments, by_name)
     sizes = {name: (one.nodes, one.processes) for name, one in by_name.items()}
-    return _tell(results, sizes, arguments.output)
+    _tell(results, sizes, arguments.output)
+    described = text_of(one for one in asked.patterns if results.rates(one.name))
+    (arguments.output / DESCRIBED).write_text(described, encoding="utf-8")
+    if _is_kept(arguments):
+        directory = store.patterns_dir(_store_of(arguments))
+        keep(arguments.output, directory)
+        tell(f"they are kept in {directory}, for 'hocket curves'")
+    return 0
 
 
 def _jobs(arguments: argparse.Namespace, servers: list[int] | None) -> int:
@@ -123,7 +143,10 @@ def _jobs(arguments: argparse.Namespace, servers: list[int] | None) -> int:
     planned = plan(list(by_name), numbers, arguments.repeat or REPETITIONS, arguments.seed)
     _measure(results, planned, arguments, by_name)
     _count_direct(results, list(by_name))
-    return _tell(results, {one.name: (one.job.nodes, one.job.processes) for one in asked.jobs}, arguments.output)
+    sizes = {one.name: (one.job.nodes, one.job.processes) for one in asked.jobs}
+    _tell(results, sizes, arguments.output)
+    _keep_curves(results, sizes, arguments)
+    return 0
 
 
 def _count_direct(results: Results, names: Sequence[str]) -> None:
@@ -132,23 +155,54 @@ def _count_direct(results: Results, names: Sequence[str]) -> None:
     none = next((name for name, moved in most.items() if moved == 0), None)
     if none is not None:
         raise HocketError(f"{none} moved no data of files in the directory through servers")
-    results.runs = [Measured(one.run, one.bytes or most[one.run.name], one.seconds) for one in results.runs]
+    results.runs = [replace(one, bytes=one.bytes or most[one.run.name]) for one in results.runs]
 
 
 def _program(arguments: argparse.Namespace, servers: list[int] | None) -> int:
     command = arguments.words
     if shutil.which(command[0]) is None:
         raise ProgramNotFoundError(f"{command[0]}: there is no such program; is it in PATH?")
-    numbers = servers or [0, 1, 2, 4]
+    numbers = servers or list(JOB_SERVERS)
     if max(numbers) == 0:
         raise UsageError("--servers 0: give another number too, because the bytes are counted when they are forwarded")
     results = _open(arguments.output, {"command": command, "group": arguments.group, "limit": arguments.limit})
-    name = Path(command[0]).name
+    name = arguments.name or name_of(command)
     program = Program(name, 1, arguments.group, tuple(command))
     planned = plan([name], numbers, arguments.repeat or REPETITIONS, arguments.seed)
     _measure(results, planned, arguments, {name: program})
     _count_direct(results, [name])
-    return _tell(results, {name: (1, 1)}, arguments.output)
+    processes = processes_of(command) or max(1, *(one.processes for one in results.runs))
+    sizes = {name: (-(-processes // arguments.group), processes)}
+    _tell(results, sizes, arguments.output)
+    _keep_curves(results, sizes, arguments)
+    return 0
+
+
+def _is_kept(arguments: argparse.Namespace) -> bool:
+    """Return True if what was measured counts for later runs. Those have servers without a limit."""
+    return arguments.limit is None or arguments.curves is not None
+
+
+def _store_of(arguments: argparse.Namespace) -> Path:
+    return arguments.curves or store.default_path()
+
+
+def _keep_curves(results: Results, sizes: Mapping[str, tuple[int, int]], arguments: argparse.Namespace) -> None:
+    """Store the curves of applications, of which these are the nodes and processes."""
+    if not _is_kept(arguments):
+        return
+    path = _store_of(arguments)
+    curves = {name: _curve(results.rates(name), name, *size) for name, size in sizes.items()}
+    store.change(path, lambda known: known | curves)
+    names = ", ".join(f"'{name}'" for name in curves)
+    tell(f"the curve of {names} is kept in {path}")
+
+
+def _curve(rates: dict[int, list[float]], name: str, nodes: int, processes: int) -> Curve:
+    """Return the curve of a program that was measured so often by number of servers."""
+    measured = {number: Measurement(median(values), len(values)) for number, values in rates.items()}
+    runs = sum(len(values) for values in rates.values())
+    return Curve(name, nodes, processes, (EXPLORED,), datetime.now(UTC), runs, measured)
 
 
 def _open(output: Path, about: dict) -> Results:
@@ -172,11 +226,11 @@ def _measure(
     directory = arguments.dir.resolve()
     with private_servers(max(one.servers for one in missing), directory, options) as environment:
         for run in track(missing, "measuring", console=Console(stderr=True)):
-            moved, seconds = measure(subjects[run.name], run.servers, directory, environment)
-            results.add(Measured(run, moved, seconds))
+            ran = measure(subjects[run.name], run.servers, directory, environment)
+            results.add(Measured(run, ran.bytes, ran.seconds, ran.processes))
 
 
-def _tell(results: Results, sizes: dict[str, tuple[int, int]], output: Path) -> int:
+def _tell(results: Results, sizes: Mapping[str, tuple[int, int]], output: Path) -> None:
     curves = {name: curve(results.rates(name)) for name in sizes}
     numbers = sorted({count for one in curves.values() for count in one})
     rows = [
@@ -188,4 +242,3 @@ def _tell(results: Results, sizes: dict[str, tuple[int, int]], output: Path) -> 
     path = output / "curves.toml"
     path.write_text(jobs_text((name, *sizes[name], one) for name, one in curves.items()), encoding="utf-8")
     tell(f"{len(results.runs)} runs in {results.path}; the medians are in {path}, for 'hocket arbitrate'")
-    return 0

@@ -6,17 +6,21 @@ import argparse
 import json
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hocket import forwarding
-from hocket.arbitration.jobs import MOST, Job, read_jobs
-from hocket.errors import UsageError
+from hocket.arbitration.jobs import MOST, Job
+from hocket.errors import HocketError, UsageError
 from hocket.forward_page import MOST_SERVERS
-from hocket.mpi import ProgramNotFoundError
+from hocket.mpi import ProgramNotFoundError, name_of, processes_of
 from hocket.supervise import end_like
 from hocket.verbs import help_text, tell
+
+if TYPE_CHECKING:
+    from hocket.curves.curve import Curve
 
 MOST_NUMBERS = 256  # most_choices of src/core/allocation/choices.hpp
 EXAMPLES = """
@@ -33,8 +37,8 @@ the files are ordinary files, and everything else is as without hocket. The prog
 nothing in it changes. Each process uses one of the servers. 'hocket servers assign NAME 4' changes how many an
 application uses, while it runs, 0 included. Under a policy that gives out servers ('hocket policy set mckp') hocketd
 decides how many, each time that an application starts or ends. It knows the bandwidth of an application by number of
-servers from --curves, a file as 'hocket arbitrate' takes it: the [[job]] of the application's name counts. An
-application without one gets the number of the policy 'static', by its --nodes.
+servers from its earlier runs, 'hocket explore', or Darshan logs ('hocket curves --help'), or from --curves, a file as
+'hocket arbitrate' takes it. An application that nobody has measured gets the number of the policy 'static', by --nodes.
 
 A server that ends or hangs is left out: its calls are made again, directly or through another server. Where nobody can
 know whether it had made a call, the call fails with EIO. docs/forward.md says what is forwarded, and what is not.
@@ -60,9 +64,12 @@ def add(parsers: argparse._SubParsersAction) -> None:
         metavar="N",
         help="that many processes stand for a node: they use the same server (default: 1)",
     )
-    parser.add_argument("--curves", type=Path, metavar="FILE", help="jobs with their bandwidth by number of servers")
-    parser.add_argument("--nodes", type=int, metavar="N", help="nodes that it runs on (default: of the job, or 1)")
-    parser.add_argument("--processes", type=int, metavar="P", help="its processes (default: of the job, or its nodes)")
+    where = "bandwidth by number of servers, which this run refines (default: the store of 'hocket curves')"
+    parser.add_argument("--curves", type=Path, metavar="FILE", help=where)
+    nodes = "nodes that it runs on (default: of its curve, or processes / --group)"
+    parser.add_argument("--nodes", type=int, metavar="N", help=nodes)
+    processes = "its processes (default: of mpiexec -n, of its curve, or its nodes)"
+    parser.add_argument("--processes", type=int, metavar="P", help=processes)
     parser.add_argument(
         "--by",
         choices=("preload", "fuse"),
@@ -106,8 +113,8 @@ def _forward(arguments: argparse.Namespace) -> int:
     program = shutil.which(command[0])
     if program is None:
         raise ProgramNotFoundError(f"{command[0]}: there is no such program; is it in PATH?")
-    name = arguments.name or Path(program).name
-    job = _job(arguments, name)
+    name = arguments.name or name_of(command)
+    job = _job(arguments, name, command)
     how = forwarding.How(
         mount=mount,
         servers=arguments.servers,
@@ -126,24 +133,10 @@ def _forward(arguments: argparse.Namespace) -> int:
     if arguments.check:
         for line in forwarding.sentences(outcome.counts):
             tell(line)
+    if outcome.code == 0 and outcome.seen:
+        _refine(arguments, how, command, outcome)
     end_like(outcome.code)
     return outcome.code
-
-
-def _job(arguments: argparse.Namespace, name: str) -> Job:
-    """Return what --curves says of the application, and --nodes and --processes, which count before it."""
-    for option, value in (("--nodes", arguments.nodes), ("--processes", arguments.processes)):
-        if value is not None and not 1 <= value <= MOST:
-            raise UsageError(f"{option} {value}: give 1 to {MOST}")
-    known = read_jobs(arguments.curves).jobs if arguments.curves is not None else []
-    found = next((job for job in known if job.name == name), None)
-    if arguments.curves is not None and found is None:
-        tell(f"{arguments.curves} has no job '{name}': it gets the default number of servers")
-    if found is not None and len(found.bandwidth) > MOST_NUMBERS:
-        raise UsageError(f"{arguments.curves}: job '{name}' has more than {MOST_NUMBERS} numbers of servers")
-    nodes = arguments.nodes or (found.nodes if found else 1)
-    processes = arguments.processes or (found.processes if found else nodes)
-    return Job(name, nodes, processes, found.bandwidth if found else {})
 
 
 def _write(path: Path, text: str) -> None:
@@ -160,3 +153,58 @@ def _counts(outcome: forwarding.Outcome) -> dict[str, Any]:
         return {}
     seen = {str(number): asdict(one) for number, one in outcome.seen.items()}
     return {**outcome.counts, "seconds": outcome.seconds, "by_servers": seen}
+
+
+def _refine(
+    arguments: argparse.Namespace, how: forwarding.How, command: Sequence[str], outcome: forwarding.Outcome
+) -> None:
+    """Add what was seen to the store of curves. The program has ended well: nothing here changes its exit code."""
+    from hocket.curves import seen, store  # imported here: the program starts sooner
+
+    processes = _processes(arguments, command) or max(outcome.counts["processes"], 1)
+    application = seen.Application(how.name, arguments.nodes or -(-processes // how.group), processes)
+    try:
+        path = arguments.curves or store.default_path()
+        why = seen.refine(path, application, outcome.seen, outcome.seconds)
+    except (HocketError, OSError) as error:
+        why = f"what was seen of this run is not kept: {error}"
+    if why:
+        tell(why)
+
+
+def _processes(arguments: argparse.Namespace, command: Sequence[str]) -> int | None:
+    """Return the number of processes if somebody says it."""
+    return arguments.processes or processes_of(command)
+
+
+def _job(arguments: argparse.Namespace, name: str, command: Sequence[str]) -> Job:
+    """Return what is known of the application. --nodes, --processes and the launcher count before its curve."""
+    for option, value in (("--nodes", arguments.nodes), ("--processes", arguments.processes)):
+        if value is not None and not 1 <= value <= MOST:
+            raise UsageError(f"{option} {value}: give 1 to {MOST}")
+    asked = _processes(arguments, command)
+    known = _known(arguments.curves, name, asked)
+    processes = asked or (known.processes if known else arguments.nodes or 1)
+    nodes = arguments.nodes or (known.nodes if known else -(-processes // arguments.group))
+    return Job(name, nodes, processes, known.rates if known else {})
+
+
+def _known(curves: Path | None, name: str, processes: int | None) -> Curve | None:
+    """Return the application's curve; None if nobody has measured it.
+
+    Raises UsageError if the file that the user has named is wrong. The program does not fail for the user's store.
+    """
+    from hocket.curves import store
+
+    try:
+        found = store.find(curves or store.default_path(), name, processes)
+    except HocketError as error:
+        if curves is not None:
+            raise
+        tell(f"{error}; '{name}' gets the default number of servers")
+        return None
+    if curves is not None and found is None and not store.is_writable_by_hocket(curves):
+        tell(f"{curves} has no job '{name}': it gets the default number of servers")
+    if found is not None and len(found.rates) > MOST_NUMBERS:
+        raise UsageError(f"the curve of '{name}' has more than {MOST_NUMBERS} numbers of servers")
+    return found

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import time
-from itertools import pairwise
 from pathlib import Path
 
 from hocket import daemon, mpi, paths
@@ -27,7 +26,6 @@ if none runs. Output and exit code are the program's own; messages of hocket go 
 ANSWER_S = 5.0  # time limit of an answer of hocketd
 CORES_WAIT_S = 60.0  # time limit of the wait for cores that others return
 LONGEST_WAIT_S = 3600.0
-MPI_COUNT = re.compile(r"-{1,2}(n|np|c)(?:=(\d+))?$")
 IDLE_S = 30  # idle time in seconds after which a daemon that was started for an application ends
 
 
@@ -158,7 +156,7 @@ def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[
 
     hocketd answers at once if no core is missing or none comes back. Ctrl-C ends the wait, and nothing is started.
     """
-    processes = arguments.processes or _processes_of(job)
+    processes = arguments.processes or mpi.processes_of(job.command)
     if processes is None or arguments.wait_for_cores == 0:
         return
     from hocket.bus import Bus, BusError  # late, as in _have_daemon
@@ -179,22 +177,6 @@ def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[
                 tell("hocketd did not say whether cores are free; starting without an answer")
     except BusError as error:
         tell(f"{error}; starting without asking for cores")
-
-
-def _processes_of(job: mpi.Job) -> int | None:
-    """Return the number of processes that the launcher's options ask for; None if they do not say."""
-    counts = [_count_in(options) for options in mpi.options_of_programs(job)]
-    return None if None in counts or not counts else sum(count for count in counts if count is not None)
-
-
-def _count_in(options: list[str]) -> int | None:
-    """Return the number of processes that the options of one program ask for; None if they do not say."""
-    for word, following in pairwise([*options, ""]):
-        found = MPI_COUNT.match(word)
-        count = (found[2] or following) if found else ""
-        if count.isdecimal():
-            return int(count)
-    return None
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:
