@@ -71,6 +71,10 @@ static long read_raw(const char* where) {
   return bytes;
 }
 
+// Programs that were linked to an old libc use these.
+int __fxstat(int version, int fd, struct stat* about);
+int __xstat(int version, const char* path, struct stat* about);
+
 static void sizes(void) {
   const int fd = make(0);
   struct stat about;
@@ -92,6 +96,12 @@ static void sizes(void) {
   CHECK(lseek(fd, 0, SEEK_END) == 350);
   put(fd, 71, 80);
   CHECK(syscall(SYS_fstat, fd, &about) == 0 && about.st_size == 400);
+#if defined(__x86_64__) && defined(__GLIBC__)
+  put(fd, 81, 90);
+  CHECK(__fxstat(1, fd, &about) == 0 && about.st_size == 450);
+  put(fd, 91, 100);
+  CHECK(__xstat(1, path, &about) == 0 && about.st_size == 500);
+#endif
 }
 
 static void accesses(void) {

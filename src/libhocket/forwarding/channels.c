@@ -258,7 +258,7 @@ static bool have_connection(struct channel* channel, enum forward_count* why) {
     const uint32_t epoch = page_server(own_number(channel), choice, path);
     if (epoch == 0) break;
     const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) return clear(channel), false;
+    if (fd < 0) return false;
     channel->user = own_user();
     if (connect_to(channel, (int)fd, path)) return channel->epoch = epoch, true;
     disconnect(channel);
@@ -316,6 +316,7 @@ struct channel* channel_take(enum forward_count* why) {
     taken = one;
   }
   if (taken && !have_connection(taken, why)) {
+    if (*why == forward_no_slot) clear(taken);  // the program may need its descriptor
     atomic_store_explicit(&taken->busy, 0, memory_order_release);
     taken = NULL;
   }

@@ -43,7 +43,8 @@ enum channel_outcome {
 uint32_t channel_epoch(const struct channel* channel);
 // False if the connection has been given up, or the program has closed its descriptor.
 bool channel_is_connected(const struct channel* channel);
-// Connects it anew, with the memory that it has. Returns false if there is no server, and `why` says why.
+// Connects it anew, with the memory that it has. Returns false if that is not possible, and `why` says why; the memory
+// stays.
 bool channel_connect(struct channel* channel, enum forward_count* why);
 
 // Sends a request that has no descriptors and no answer. If the server does not get it, the next one finds that out.

@@ -112,6 +112,27 @@ EXPORT int ioctl(int fd, unsigned long command, ...) {
   return next(fd, command, argument);
 }
 
+// Programs that were linked to an old libc (before 2.33) ask for sizes by these.
+#define OLD_STAT(name, parameters, arguments)                                                                         \
+  int name parameters;                                                                                                \
+  KNOWN(name, #name)                                                                                                  \
+  EXPORT int name parameters {                                                                                        \
+    NEXT(int, name, #name, parameters);                                                                               \
+    const int result = next arguments;                                                                                \
+    if (result != 0 || !S_ISREG(about->st_mode) || !collect_store_inode(about->st_dev, about->st_ino)) return result; \
+    return next arguments;                                                                                            \
+  }
+OLD_STAT(__xstat, (int version, const char* path, struct stat* about), (version, path, about))
+OLD_STAT(__xstat64, (int version, const char* path, struct stat64* about), (version, path, about))
+OLD_STAT(__lxstat, (int version, const char* path, struct stat* about), (version, path, about))
+OLD_STAT(__lxstat64, (int version, const char* path, struct stat64* about), (version, path, about))
+OLD_STAT(__fxstat, (int version, int fd, struct stat* about), (version, fd, about))
+OLD_STAT(__fxstat64, (int version, int fd, struct stat64* about), (version, fd, about))
+OLD_STAT(__fxstatat, (int version, int at, const char* path, struct stat* about, int flags),
+         (version, at, path, about, flags))
+OLD_STAT(__fxstatat64, (int version, int at, const char* path, struct stat64* about, int flags),
+         (version, at, path, about, flags))
+
 // A sync speaks for the writes that were collected.
 #define SYNCING(name)                                             \
   KNOWN(name, #name)                                              \
