@@ -59,9 +59,9 @@ def _colours(queue: Sequence[QueuedJob]) -> dict[str, tuple]:
 
 
 def _jobs(one: Outcome) -> dict[str, JobRun | PredictedJob]:
-    """Return the jobs of the last run; without runs, those of the prediction."""
+    """Return the jobs of the run that is shown; without runs, those of the prediction."""
     if one.runs:
-        return {job.name: job for job in one.runs[-1].jobs}
+        return {job.name: job for job in one.example.jobs}
     assert one.prediction is not None
     return dict(one.prediction.jobs)
 
@@ -94,10 +94,12 @@ def _draw_rates(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, col
         axis.barh(at, job.bytes_per_s / MB, height=0.8, color=colours[queued.kind.name])
         failed = isinstance(job, JobRun) and job.failure
         text = "failed" if failed else f"{job.bytes_per_s / MB:.1f}"
-        axis.text(job.bytes_per_s / MB + 0.01 * fastest, at, text, va="center", fontsize=8)
+        end = job.bytes_per_s / MB
         if one.runs and one.prediction:
             rate = one.prediction.jobs[queued.name].bytes_per_s / MB
             axis.plot([rate, rate], [at - 0.45, at + 0.45], color=FORESEEN, linewidth=1.4)
+            end = max(end, rate)
+        axis.text(end + 0.01 * fastest, at, text, va="center", fontsize=8)
     axis.set_xlim(0, fastest * 1.15)
     _rows(axis, queue)
     axis.set_yticklabels([])

@@ -31,7 +31,12 @@ class Outcome:
         """What its table of jobs and its picture show."""
         if self.simulated:
             return "simulated"
-        return f"run {self.runs[-1].run.repetition + 1}" if self.runs else "predicted"
+        return f"run {self.example.run.repetition + 1}" if self.runs else "predicted"
+
+    @property
+    def example(self) -> QueueRun:
+        """The run that is shown: that with the median aggregate bandwidth. There must be a run."""
+        return sorted(self.runs, key=lambda one: one.bytes_per_s)[(len(self.runs) - 1) // 2]
 
     @property
     def bytes_per_s(self) -> Mean | None:
@@ -43,7 +48,7 @@ class Outcome:
 
 
 def table_of(queue: Sequence[QueuedJob], outcomes: Sequence[Outcome]) -> str:
-    """Return a table of the policies, and one of the jobs under each, in its last run or as predicted."""
+    """Return a table of the policies, and one of the jobs under each: in its median run, or as predicted."""
     parts = [_policies(outcomes)]
     parts += [_jobs(queue, one) for one in outcomes if one.runs or one.prediction]
     parts += [_notes(outcomes)]
@@ -94,8 +99,7 @@ def _jobs(queue: Sequence[QueuedJob], outcome: Outcome) -> str:
     if not outcome.runs:
         rows = [_predicted_row(one, outcome) for one in queue]
         return f"{outcome.policy}, {outcome.shown}:\n" + columns(heading, rows, right=(1, 2, 3, 5))
-    last = outcome.runs[-1]
-    rows = [_row(one, outcome, last) for one in queue]
+    rows = [_row(one, outcome) for one in queue]
     heading = [*heading[:-1], "MB/s", "mean of runs", "predicted servers", "MB/s", ""]
     return f"{outcome.policy}, {outcome.shown}:\n" + columns(heading, rows, right=(1, 2, 3, 5, 6, 8))
 
@@ -107,8 +111,8 @@ def _predicted_row(one: QueuedJob, outcome: Outcome) -> list[str]:
     return [one.name, str(one.nodes), *times, numbers(job.servers), f"{job.bytes_per_s / MB:.1f}"]
 
 
-def _row(one: QueuedJob, outcome: Outcome, last: QueueRun) -> list[str]:
-    job = last.job(one.name)
+def _row(one: QueuedJob, outcome: Outcome) -> list[str]:
+    job = outcome.example.job(one.name)
     usual = fmean(run.job(one.name).bytes_per_s for run in outcome.runs)
     foreseen = ["-", "-"]
     if outcome.prediction:
