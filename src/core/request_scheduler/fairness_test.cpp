@@ -61,6 +61,36 @@ TEST(SizeFair, GivesBySizeBesideALargeJob) {
   EXPECT_LE(rates.at(1), 1.1 * fair);
 }
 
+// An application whose processes come one after another, and whose requests wait all the time, as on a saturated
+// server.
+TEST(SizeFair, GivesByTheSizeThatAnApplicationHasNow) {
+  auto scheduler = RequestScheduler::create("size-fair").value();
+  std::uint64_t ticket = 0;
+  const auto send = [&](std::uint64_t application, int processes) {
+    IoRequest request;
+    request.ticket = ++ticket;
+    request.file = ticket;
+    request.writes = true;
+    request.extents.push_back({0, 4096});
+    request.application = application;
+    request.processes = processes;
+    ASSERT_TRUE(scheduler.add(std::move(request)));
+  };
+  for (int i = 0; i < 4; ++i) send(1, 1);
+  for (int i = 0; i < 4; ++i) send(2, 8);
+  int of_first = 0;
+  constexpr int choices = 4'000;
+  for (int i = 0; i < choices; ++i) {
+    const RequestBatch batch = scheduler.next(Time{}).batch.value();
+    const bool is_first = scheduler.statistics().contains(1) &&
+                          scheduler.statistics().at(1).requests > static_cast<std::uint64_t>(of_first);
+    of_first += is_first ? 1 : 0;
+    scheduler.done(batch.number);
+    send(is_first ? 1 : 2, 8);  // by now both have eight
+  }
+  EXPECT_NEAR(static_cast<double>(of_first) / choices, 0.5, 0.05);
+}
+
 class Unsaturated : public ::testing::TestWithParam<std::string_view> {};
 INSTANTIATE_TEST_SUITE_P(, Unsaturated,
                          ::testing::Values("job-fair", "user-fair", "size-fair", "user-job-fair", "user-size-fair",

@@ -41,13 +41,12 @@ class StatisticalTokens final : public Algorithm {
   void added(PendingRequest& request) override {
     const std::uint64_t key = rule_.within_users ? request.request.application : request.request.user;
     const auto [place, is_new] = places_.try_emplace(key, holders_.size());
-    if (is_new) {
-      const double size = rule_.by_size ? request.request.processes : 1;
-      double& sum = sums_[request.request.user];
-      sum += size;
-      holders_.push_back({key, request.request.user, size, &sum, {}, 0});
-    }
+    if (is_new) holders_.push_back({key, request.request.user, 0, &sums_[request.request.user], {}, 0});
     TokenHolder& holder = holders_[place->second];
+    // The newest request knows how many processes there are now. An application may have requests waiting for ever.
+    const double size = rule_.by_size ? request.request.processes : 1;
+    *holder.sum += size - holder.size;
+    holder.size = size;
     request.mark = key;
     holder.waiting.insert(&request);
     set_chance(holder);

@@ -157,9 +157,9 @@ TEST_F(ControlTest, AnswersAMapWhenAllIsStored) {
 }
 
 TEST_F(ControlTest, TakesCommandsAboutForwardedCallsAndAsksForTheirApplications) {
-  auto service = forward::ForwardService::start({.threads = 1}, directory_,
-                                                forward::listen_for_forwarding(directory_ + "/forward").value(),
-                                                [this](const std::string& line) { say(line); });
+  auto service = forward::ForwardService::start(
+      {.threads = 1}, directory_.string(), forward::listen_for_forwarding(directory_.string() + "/forward").value(),
+      [this](const std::string& line) { say(line); });
   ASSERT_TRUE(service);
   StandIn node{socket_, [](const event::Body& said) -> StandIn::Reaction {
                  if (std::holds_alternative<event::Server>(said))
@@ -185,7 +185,7 @@ TEST_F(ControlTest, TakesCommandsAboutForwardedCallsAndAsksForTheirApplications)
   const bus::Fd client{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  (directory_ + "/forward").copy(address.sun_path, sizeof address.sun_path - 1);
+  (directory_.string() + "/forward").copy(address.sun_path, sizeof address.sun_path - 1);
   ASSERT_EQ(connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   const std::string pids = node.await<event::AskApplication>(1).front().pids;
   EXPECT_EQ(pids.substr(0, pids.find(' ')), std::to_string(getpid()));
