@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 
@@ -18,80 +18,127 @@ from figures import report
 PROBE = Path(__file__).resolve().parent.parent / "build" / "release" / "bench" / "forward_probe"
 ROUNDS = 11
 LEAST_IN_MEMORY, LEAST_ON_DISK = 0.45, 0.95  # of the direct rate
+LEAST_OF_FUSE, LEAST_LATE = 1.0, 3.0  # of the rate through libfuse's passthrough_ll: synchronous, close-to-open
+PASSTHROUGH = Path("/usr/share/doc/libfuse3-dev/examples/passthrough_ll.c")  # with writes that are not cached
 MOST_CALL_NS = 100.0  # more for a call that is not forwarded
 CLIENTS, MIB = 4, 1 << 20
+# The command that runs the probe on a directory: its second argument is an empty directory, for a mount.
+Way = Callable[[Path, Path, list[str]], list[str]]
 
 
-def measured(words: Sequence[str], directory: Path, servers: int, *options: str) -> float:
-    """Run the probe, forwarded if `servers` is not 0, and return what it prints. The options are of hocket forward."""
-    command = [str(PROBE), *words, str(directory)]
-    if servers > 0:
-        forward = ["forward", "--servers", str(servers), "--mount", str(directory), *options, "--"]
-        command = [sys.executable, "-m", "hocket.cli", *forward, *command]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
+def measured(words: Sequence[str], directory: Path, way: Way) -> float:
+    """Run the probe in a way, and return what it prints."""
+    with tempfile.TemporaryDirectory(prefix="hocket-bench-") as mount:
+        command = way(directory, Path(mount), [str(PROBE), *words])
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=300)
     return float(done.stdout)
 
 
-def pairs(words: Sequence[str], directory: Path, servers: int) -> tuple[list[float], list[float]]:
-    """Return what the probe says without and with forwarding, in pairs. The first pair does not count."""
-    both = [(measured(words, directory, 0), measured(words, directory, servers)) for _ in range(ROUNDS + 1)][1:]
-    return [direct for direct, _ in both], [forwarded for _, forwarded in both]
+def directly(directory: Path, _mount: Path, probe: list[str]) -> list[str]:
+    return [*probe, str(directory)]
 
 
-def rate(case: str, words: Sequence[str], directory: Path, servers: int, bound: float | None, moved: int) -> bool:
-    """Report the rate in MB/s beside the direct one. The bound is for the median of the pairs' ratios."""
-    direct_s, forwarded_s = pairs(words, directory, servers)
-    ratios = sorted(one / other for one, other in zip(direct_s, forwarded_s, strict=True))
+def through(servers: int, *options: str) -> Way:
+    def command(directory: Path, _mount: Path, probe: list[str]) -> list[str]:
+        forward = ["forward", "--servers", str(servers), "--mount", str(directory), *options, "--"]
+        return [sys.executable, "-m", "hocket.cli", *forward, *probe, str(directory)]
+
+    return command
+
+
+def through_passthrough(program: Path) -> Way:
+    """Return the way through a mount by libfuse's example, in a mount namespace of its own."""
+    script = '"$1" -o source="$2" "$3" && { mount=$3; shift 3; "$@" "$mount"; code=$?; umount "$mount"; exit $code; }'
+
+    def command(directory: Path, mount: Path, probe: list[str]) -> list[str]:
+        namespace = ["unshare", "-m" if os.geteuid() == 0 else "-rm"]
+        return [*namespace, "sh", "-c", script, "sh", str(program), str(directory), str(mount), *probe]
+
+    return command
+
+
+def built_passthrough(directory: Path) -> Path:
+    flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=True)
+    target = directory / "passthrough_ll"
+    subprocess.run(["cc", "-O2", "-w", "-o", target, PASSTHROUGH, *flags.stdout.split()], check=True)
+    return target
+
+
+def pairs(words: Sequence[str], directory: Path, one: Way, other: Way) -> tuple[list[float], list[float]]:
+    """Return what the probe says in both ways, in pairs. The first pair does not count."""
+    both = [(measured(words, directory, one), measured(words, directory, other)) for _ in range(ROUNDS + 1)][1:]
+    return [first for first, _ in both], [second for _, second in both]
+
+
+def rate(
+    case: str, words: Sequence[str], directory: Path, reference: Way, way: Way, bound: float | None, moved: int
+) -> bool:
+    """Report the rate in MB/s beside that of the reference. The bound is for the median of the pairs' ratios."""
+    reference_s, way_s = pairs(words, directory, reference, way)
+    ratios = sorted(one / other for one, other in zip(reference_s, way_s, strict=True))
     share = median(ratios)
-    value, reference = moved / median(forwarded_s) / 1e6, moved / median(direct_s) / 1e6
-    spread = {"share_of_direct": share, "share_low": ratios[1], "share_high": ratios[-2]}
-    return report("forward", case, value, "MB/s", reference, bound, bound is None or share >= bound, **spread)
-
-
-def collected(case: str, words: Sequence[str], directory: Path, moved: int) -> bool:
-    """Report the rate in MB/s of writes that are collected, beside synchronous and direct ones, in turn."""
-    asked = ("--consistency", "close-to-open")
-    rounds = [
-        (
-            measured(words, directory, 0),
-            measured(words, directory, 1),
-            measured(words, directory, 1, *asked),
-        )
-        for _ in range(ROUNDS + 1)
-    ][1:]
-    ratios = sorted(synchronous / late for _, synchronous, late in rounds)
-    direct_s, synchronous_s, late_s = (median(column) for column in zip(*rounds, strict=True))
-    more = {
-        "of_synchronous": median(ratios),
-        "of_synchronous_low": ratios[1],
-        "of_synchronous_high": ratios[-2],
-        "share_of_direct": median(direct / late for direct, _, late in rounds),
-        "synchronous_us": synchronous_s / (moved / 4096) * 1e6,
-        "collected_us": late_s / (moved / 4096) * 1e6,
-        "direct_us": direct_s / (moved / 4096) * 1e6,
-    }
-    return report("forward", case, moved / late_s / 1e6, "MB/s", moved / synchronous_s / 1e6, None, True, **more)
+    value, other = moved / median(way_s) / 1e6, moved / median(reference_s) / 1e6
+    spread = {"share": share, "share_low": ratios[1], "share_high": ratios[-2]}
+    return report("forward", case, value, "MB/s", other, bound, bound is None or share >= bound, **spread)
 
 
 def difference(case: str, words: Sequence[str], directory: Path, bound: float | None) -> bool:
     """Report how many nanoseconds more a call takes that is not forwarded."""
-    direct_ns, with_ns = pairs(words, directory, 1)
+    direct_ns, with_ns = pairs(words, directory, directly, through(1))
     more = median(one - other for one, other in zip(with_ns, direct_ns, strict=True))
     return report("forward", case, more, "ns", median(direct_ns), bound, bound is None or more <= bound)
 
 
-def cases(memory: Path, disk: Path) -> list[bool]:
+def calls_of_open(directory: Path) -> bool:
+    """Report how many system calls more an open and close takes, of a file that no data call uses."""
+
+    def calls(way: Way) -> float:
+        many, few = (counted(["open", str(opens)], directory, way) for opens in (3000, 1000))
+        return (many - few) / 2000
+
+    more = calls(through(1)) - calls(directly)
+    return report("forward", "open and close, system calls more", more, "calls", 2, 1, more <= 1)
+
+
+def counted(words: Sequence[str], directory: Path, way: Way) -> int:
+    """Return how many system calls the probe makes in a way."""
+    with tempfile.NamedTemporaryFile("r") as table:
+        command = way(
+            directory, directory, ["strace", "-f", "-c", "-U", "calls,name", "-o", table.name, str(PROBE), *words]
+        )
+        subprocess.run(command, capture_output=True, check=True, timeout=300)
+        return int(table.read().split("\n")[-2].split()[0])
+
+
+def cases(memory: Path, disk: Path, programs: Path) -> list[bool]:
     large = ["write", str(CLIENTS), str(MIB), "64"]
     small = ["write", "1", "4096", "20000"]
+    all_large, all_small = CLIENTS * 64 * MIB, 20000 * 4096
+    two, one, mounted = through(2), through(1), through(1, "--by", "fuse")
+    late = through(1, "--consistency", "close-to-open")
+    passthrough = through_passthrough(built_passthrough(programs))
     return [
-        rate("1 MiB, 4 clients, memory", [*large, "0", "0"], memory, 2, LEAST_IN_MEMORY, CLIENTS * 64 * MIB),
-        rate("1 MiB, 4 clients, disk, O_DIRECT", [*large, "1", "0"], disk, 2, LEAST_ON_DISK, CLIENTS * 64 * MIB),
-        rate("1 MiB, 4 clients, disk, fsync", [*large, "0", "1"], disk, 2, LEAST_ON_DISK, CLIENTS * 64 * MIB),
-        rate("4 KiB, 1 client, memory", [*small, "0", "0"], memory, 1, None, 20000 * 4096),
-        collected("4 KiB, 1 client, memory, close-to-open", [*small, "0", "0"], memory, 20000 * 4096),
-        collected("4 KiB, 1 client, disk, close-to-open", [*small, "0", "0"], disk, 20000 * 4096),
+        rate("1 MiB, 4 clients, memory", [*large, "0", "0"], memory, directly, two, LEAST_IN_MEMORY, all_large),
+        rate("1 MiB, 4 clients, disk, O_DIRECT", [*large, "1", "0"], disk, directly, two, LEAST_ON_DISK, all_large),
+        rate("1 MiB, 4 clients, disk, fsync", [*large, "0", "1"], disk, directly, two, LEAST_ON_DISK, all_large),
+        rate("4 KiB, 1 client, memory", [*small, "0", "0"], memory, directly, one, None, all_small),
+        rate("4 KiB, beside passthrough_ll", [*small, "0", "0"], memory, passthrough, one, LEAST_OF_FUSE, all_small),
+        rate("4 KiB, close-to-open, beside it", [*small, "0", "0"], memory, passthrough, late, LEAST_LATE, all_small),
+        rate("4 KiB, memory, close-to-open beside synchronous", [*small, "0", "0"], memory, one, late, None, all_small),
+        rate("4 KiB, disk, close-to-open beside synchronous", [*small, "0", "0"], disk, one, late, None, all_small),
+        rate("4 KiB, by FUSE, beside it", [*small, "0", "0"], memory, passthrough, mounted, None, all_small),
+        rate(
+            "1 MiB, by FUSE, beside it",
+            [*large, "0", "0"],
+            memory,
+            passthrough,
+            through(2, "--by", "fuse"),
+            None,
+            all_large,
+        ),
         difference("a write elsewhere, more by", ["null", "2000000"], memory, MOST_CALL_NS),
         difference("open and close, more by", ["open", "50000"], memory, None),
+        calls_of_open(memory),
     ]
 
 
@@ -103,7 +150,7 @@ def main() -> int:
     ):
         os.environ |= {"HOCKET_DIR": runtime, "XDG_DATA_HOME": runtime}  # curves of benchmarks are of no use later
         try:
-            return 0 if all(cases(Path(memory), Path(disk))) else 1
+            return 0 if all(cases(Path(memory), Path(disk), Path(runtime))) else 1
         finally:
             subprocess.run([sys.executable, "-m", "hocket.cli", "daemon", "stop"], capture_output=True, check=False)
 
