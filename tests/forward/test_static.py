@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import stat
@@ -123,6 +124,15 @@ def test_what_common_programs_make_is_the_same(name: str, forward, mounting: Pat
 def test_a_dynamic_program_by_its_own_mount(forward, mount: Path):
     run = forward("sh", "-c", f"echo a > {mount}/a; cat {mount}/a", options=("--by", "fuse"))
     assert (run.code, run.out, forwarded(run)) == (0, "a\n", 3), run.err
+
+
+def test_a_run_with_closed_standard_files(prefix: Path, hocket_dir: Path, mount: Path):
+    words = f"{sys.executable} -m hocket.cli forward --counts {mount}.json --mount {mount}"
+    command = f"{words} -- {BUSYBOX} sh -c 'echo a > {mount}/a' <&- >&- 2>&-"
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    done = subprocess.run(["sh", "-c", command], timeout=LIMIT_S, env=environment, check=False)
+    assert (done.returncode, (mount / "a").read_text()) == (0, "a\n")
+    assert json.loads(Path(f"{mount}.json").read_text())["calls"] == 1
 
 
 def test_bytes_are_seen_at_once_inside_and_outside(start_forward, mounting: Path, mount: Path):

@@ -137,13 +137,15 @@ static bool begin_forwarding(void) {
   return forward_is_on = true;
 }
 
-static int serve(int socket, bool is_cached) {
+static int serve(int given_socket, bool is_cached) {
   static const struct fuse_custom_io messages = {.writev = answer, .read = receive};
   must_cache = is_cached;
   setsid();
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
   umask(0);
+  const int socket = fcntl(given_socket, F_DUPFD_CLOEXEC, 3);  // the caller's standard files may be closed
+  if (socket < 0) return failed;
   close_others(socket);
   const int most_kept = raise_limits();
   const int below = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
