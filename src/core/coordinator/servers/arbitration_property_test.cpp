@@ -158,8 +158,9 @@ class Model {
     const std::vector<std::string> present = up();
     for (const auto& [member, one] : running_) {
       for (const std::string& name : one.used) ASSERT_EQ(std::ranges::count(present, name), 1) << name << " has gone";
-      if (policy_ == "static" && one.was_there && !one.before.empty() && !gone_)
+      if (policy_ == "static" && one.was_there && !one.before.empty() && !gone_) {
         ASSERT_EQ(one.used, one.before) << one.job.name << " is a running job";
+      }
     }
     if (present.empty() || policy_ == "static") return;
     const allocation::Pool pool{static_cast<int>(present.size()), system_nodes, system_servers};

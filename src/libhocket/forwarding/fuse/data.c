@@ -84,10 +84,10 @@ static void follow_flags(struct handle* handle, int flags) {
 
 static ssize_t access_at(fuse_req_t request, bool writes, int fd, char* memory, size_t bytes, off_t at) {
   const struct iovec part = {memory, bytes};
-  const struct forward_data data = {writes, fd, &part, 1, at, 0};
+  struct forward_data data = {writes, fd, &part, 1, at, 0, 0};
   ssize_t result;
   if (!is_other(request) && forward_access(&data, &result)) return result;
-  return writes ? pwrite(fd, memory, bytes, at) : pread(fd, memory, bytes, at);
+  return forward_direct(&data, writes ? pwrite(fd, memory, bytes, at) : pread(fd, memory, bytes, at));
 }
 
 static void read_data(fuse_req_t request, fuse_ino_t number, size_t bytes, off_t at, struct fuse_file_info* info) {
