@@ -43,7 +43,8 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         parsed = _parser(words).parse_args(words)
         code = parsed.verb(parsed)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it was closed when this process began
+            sys.stdout.flush()
         return code
     except HocketError as error:
         tell(str(error))
@@ -63,7 +64,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _drop_output() -> None:
     """Send what is still to be written nowhere, so that Python does not fail again at its end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-// Collects small writes, which are sent later (close-to-open consistency; docs/design/forwarding.md).
+// Collects small writes, which are sent later (close-to-open consistency; docs/design/collected-writes.md).
 //
 // The writes of a descriptor are collected if this process alone has its open file description, and no other descriptor
 // of it. They lie in memory that the server has, with the descriptor, so that they survive this process. The offset of
