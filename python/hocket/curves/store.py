@@ -44,7 +44,11 @@ def patterns_dir(store: Path) -> Path:
 
 def read(path: Path) -> dict[str, Curve]:
     """Return the curves by name; {} if there is no file. Raises UsageError with file, job, key and value."""
-    return {job.name: _curve_of(job, path) for job in read_jobs(path).jobs} if path.exists() else {}
+    try:
+        is_there = path.exists()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}; give another store of curves") from error
+    return {job.name: _curve_of(job, path) for job in read_jobs(path).jobs} if is_there else {}
 
 
 def is_writable_by_hocket(path: Path) -> bool:

@@ -49,9 +49,9 @@ bool forward_is_limited(void) {
   return RAW4(SYS_prlimit64, 0, RLIMIT_FSIZE, NULL, &limit) == 0 && limit.rlim_cur != RLIM64_INFINITY;
 }
 
-// Forbids the cancellation of this thread during an exchange. Returns false if it may be cancelled at any place, where
-// nothing could be given back.
-static bool forbid_cancelling(int* state) {
+// A place where the thread may be cancelled. Returns false if it may be cancelled at any place, where nothing could be
+// given back.
+static bool is_cancelled_here_only(void) {
   int type;
   pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
   if (type == PTHREAD_CANCEL_ASYNCHRONOUS) {
@@ -59,11 +59,8 @@ static bool forbid_cancelling(int* state) {
     return false;
   }
   pthread_testcancel();
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
   return true;
 }
-
-static void allow_cancelling(int state) { pthread_setcancelstate(state, &state); }
 
 // Keeps signals from this thread during an exchange, as the kernel does while it accesses a regular file: a handler may
 // leave by a jump, and the connection would never be given back. Some are let through: those that the thread causes by
@@ -218,10 +215,11 @@ static struct channel* take(ssize_t* result, enum attempt* attempt) {
 typedef enum attempt try_call(struct channel* channel, void* call, ssize_t* result);
 
 static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result) {
-  int cancelling;
-  if (!forbid_cancelling(&cancelling)) return page_count(forward_unsafe, 1), false;
+  if (!is_cancelled_here_only()) return page_count(forward_unsafe, 1), false;
   uint64_t signals;
   block_signals(&signals);
+  int cancelling;  // forbidden only while signals wait: a handler that leaves by a jump would leave it so
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
   enum attempt attempt = attempt_again;
   for (int i = 0; i <= forward_most_servers && attempt == attempt_again; ++i) {
     struct channel* const channel = take(result, &attempt);
@@ -229,7 +227,7 @@ static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* res
     attempt = attempt_call(channel, call, result);
     channel_give_back(channel, bytes);
   }
-  allow_cancelling(cancelling);
+  pthread_setcancelstate(cancelling, &cancelling);
   allow_signals(&signals);
   return attempt == attempt_done;
 }
