@@ -94,8 +94,12 @@ class ForwardPage:
         for number, name in enumerate(names):
             at = SOCKETS_AT + number * SOCKET_BYTES
             self._memory[at : at + SOCKET_BYTES] = name.ljust(SOCKET_BYTES, b"\0")
+        # At no moment there is neither a server nor the word that there is to be none: calls would fail.
+        if direct:
+            self._set_number(DIRECT_AT, 1)
         self._set_number(SERVERS_AT, len(names))
-        self._set_number(DIRECT_AT, int(direct))
+        if not direct:
+            self._set_number(DIRECT_AT, 0)
         self._set_number(EPOCH_AT, (epoch + 2) % (1 << 32) or 2)
 
     def counts(self) -> dict[str, int]:

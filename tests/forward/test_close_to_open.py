@@ -18,7 +18,7 @@ pytestmark = pytest.mark.timeout(180)
 
 CASES = (
     "sizes", "accesses", "mappings", "attributes", "streams", "children", "ends", "unseen", "handlers", "jumping",
-    "threads", "cancelled", "shared", "many", "large",
+    "threads", "cancelled", "shared", "many", "large", "two-descriptors",
 )  # fmt: skip
 LINES = [f"{number:04}" for number in range(1, 201)]
 ASKED = ("--consistency", "close-to-open")

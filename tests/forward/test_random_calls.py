@@ -59,7 +59,7 @@ def test_random_calls_survive_changes_of_the_servers(
     process = start_forward(*words, options=("--name", "app", "--consistency", consistency))
     changes = 0
     while process.poll() is None:
-        done = hocket("servers", "assign", "app", ("1", "2", "all", "s2", "s3")[changes % 5], prefix=prefix)
+        done = hocket("servers", "assign", "app", ("1", "2", "0", "all", "s2", "s3")[changes % 6], prefix=prefix)
         changes += done.returncode == 0
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err

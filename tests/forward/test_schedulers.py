@@ -162,9 +162,12 @@ def test_calls_count_for_the_application_that_hocketd_names(start_forward, start
     first = kit.finish(first, LIMIT_S)
     assert (first.code, second.code) == (0, 0), first.err + second.err
     kit.wait_until(lambda: sum(shares().values()) == 900000, 10, "the report of the bytes")
-    names = sorted(shares())
-    assert len(names) == 2 and names[0] == "app" and names[1].startswith("app"), names
-    assert shares()[names[0]] == 100000 and shares()[names[1]] == 800000, shares()
+    given = shares()
+    nobodys = given.pop("", 0)  # of calls before hocketd had answered
+    assert sorted(given) == ["app", "app-2"], given
+    assert 100000 - nobodys <= given["app"] <= 100000, (given, nobodys)
+    assert 800000 - nobodys <= given["app-2"] <= 800000, (given, nobodys)
+    assert nobodys < 500000, nobodys
 
 
 def test_what_cannot_be_is_one_line_and_changes_nothing(start_daemon, mount: Path, prefix: Path):

@@ -394,6 +394,40 @@ static void threads(void) {
   count_blocks("mine", 100000, "your", 100000);
 }
 
+static pthread_barrier_t turn;
+static int both[2];
+
+// A thread writes by its own descriptor of the file, in turns with the other thread.
+static void* writes_in_turns(void* number) {
+  const int own = (int)(long)number;
+  char data[100];
+  memset(data, own ? 'y' : 'x', sizeof data);
+  for (int i = 0; i < 2; ++i) CHECK(write(both[own], data, sizeof data) == sizeof data);
+  pthread_barrier_wait(&turn);
+  for (int i = 0; i < 2; ++i) {
+    if (i == own) CHECK(write(both[own], data, sizeof data) == sizeof data);
+    pthread_barrier_wait(&turn);
+  }
+  return NULL;
+}
+
+// Two threads begin to write to one file at the same time. Of the bytes that both write, the later ones stay.
+static void two_descriptors(void) {
+  pthread_barrier_init(&turn, NULL, 2);
+  for (int round = 0; round < 1500; ++round) {
+    both[0] = make(0);
+    both[1] = open(path, O_WRONLY);
+    pthread_t other;
+    CHECK(pthread_create(&other, NULL, writes_in_turns, (void*)1) == 0);
+    writes_in_turns((void*)0);
+    CHECK(pthread_join(other, NULL) == 0 && close(both[1]) == 0 && close(both[0]) == 0);
+    char last[300];
+    const int fd = open(path, O_RDONLY);
+    CHECK(read(fd, last, sizeof last) == sizeof last && last[250] == 'y');
+    close(fd);
+  }
+}
+
 static void* writes_for_ever(void* unused) {
   (void)unused;
   while (write(handled_fd, "main", 4) == 4) {
@@ -515,11 +549,15 @@ static const struct {
   const char* name;
   void (*run)(void);
 } cases[] = {
-    {"sizes", sizes},       {"accesses", accesses}, {"mappings", mappings}, {"attributes", attributes},
-    {"streams", streams},   {"children", children}, {"ends", ends},         {"unseen", unseen},
-    {"handlers", handlers}, {"jumping", jumping},   {"threads", threads},   {"cancelled", cancelled},
-    {"shared", shared},     {"many", many},         {"large", large},       {"waiting", waiting},
-    {"failing", failing},
+    {"sizes", sizes},       {"accesses", accesses},
+    {"mappings", mappings}, {"attributes", attributes},
+    {"streams", streams},   {"children", children},
+    {"ends", ends},         {"unseen", unseen},
+    {"handlers", handlers}, {"jumping", jumping},
+    {"threads", threads},   {"cancelled", cancelled},
+    {"shared", shared},     {"many", many},
+    {"large", large},       {"waiting", waiting},
+    {"failing", failing},   {"two-descriptors", two_descriptors},
 };
 
 int main(int count, char** words) {

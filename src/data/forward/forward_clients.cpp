@@ -56,7 +56,7 @@ ForwardClients::ForwardClients(NumberOf number_of, LineOf line)
   unknown_.number = number_of_("");
 }
 
-void ForwardClients::ask_with(AskHocketd ask) {
+void ForwardClients::ask_with(const AskHocketd& ask) {
   std::vector<std::string> lines;
   {
     const std::lock_guard lock(mutex_);

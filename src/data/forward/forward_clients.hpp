@@ -25,7 +25,10 @@ namespace hocket::forward {
 struct ProcessKey {
   pid_t number = 0;
   std::uint64_t start = 0;  // 0: the process has ended
-  auto operator<=>(const ProcessKey&) const = default;
+  bool operator==(const ProcessKey&) const = default;
+  bool operator<(const ProcessKey& other) const {
+    return number != other.number ? number < other.number : start < other.start;
+  }
 };
 
 // Returns the process and its ancestors, nearest first; only the number if it has ended. Reads /proc.
@@ -59,7 +62,7 @@ class ForwardClients {
   explicit ForwardClients(NumberOf number_of, LineOf line = line_of);
 
   // Sets who asks hocketd, and asks for all processes that are not known. An empty function: hocketd is not there.
-  void ask_with(AskHocketd ask);
+  void ask_with(const AskHocketd& ask);
   // A process has connected. The result is valid until `remove`.
   ClientProcess* add(pid_t process);
   void remove(ClientProcess* client);

@@ -38,6 +38,10 @@ constexpr std::uint64_t first_connection = 16;
 
 constexpr std::size_t most_descriptors = 2;  // of a message
 
+// A ticket has the number of the connection above that of its request: a client may have its answer, and send its next
+// call, while the batch of the first one is under way.
+constexpr int request_bits = 24;
+
 // A client often makes its next small call within a few microseconds, and to sleep and be woken takes longer. So a
 // thread looks for it a few times after an answer. Where that is often in vain, only the first calls of each hundred or
 // so do it, those at which the client looks for the answer.
@@ -152,9 +156,11 @@ struct ForwardService::ForwardConnection {
   uid_t user = 0;
   pid_t process = 0;
   ForwardClients::ClientProcess* client = nullptr;
-  ForwardMessage message;  // the request under way
-  Time arrival{};          // of the request
-  int credit = 0;          // for looking for the next call: it rises if it came soon, and falls if it did not
+  ForwardMessage message;    // the request under way
+  Time arrival{};            // of the request
+  std::uint64_t queued = 0;  // requests so far
+  bool is_waiting = false;   // the request has been queued, and not been carried out
+  int credit = 0;            // for looking for the next call: it rises if it came soon, and falls if it did not
   std::atomic<unsigned> calls = 0;
   unsigned calls_before = 0;   // at the last beat
   bool is_looked_for = false;  // a call that comes now has come soon
@@ -227,8 +233,26 @@ ForwardService::~ForwardService() {
   constexpr std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(stop_.get(), &one, sizeof one);
   for (std::thread& thread : threads_) thread.join();
-  for (const auto& [number, connection] : connections_)
+  for (const auto& [number, connection] : connections_) {
     if (connection->collected) connection->collected->close();
+    give_back(*connection);
+  }
+}
+
+// Has the client make a call that nobody has begun. Without an answer it could not know that. A call that it sends from
+// now on does not arrive, which it does know.
+void ForwardService::give_back(ForwardConnection& connection) {
+  if (!connection.segment) return;
+  shutdown(connection.socket.get(), SHUT_RD);
+  bool is_awaited = connection.is_waiting && !is_unanswered(connection.message.content.request);
+  connection.message.descriptors = {};
+  forward_request request;
+  while (recv(connection.socket.get(), &request, sizeof request, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof request))
+    is_awaited = is_awaited || !is_unanswered(request);
+  if (!is_awaited) return;
+  forward_answer answer{};
+  answer.own = forward_once;
+  send_to(connection.socket.get(), answer);
 }
 
 // One thread at a time gets an event of a descriptor, until it is watched again. The next one may end the connection
@@ -446,7 +470,6 @@ bool ForwardService::take_request(ForwardConnection& connection) {
 bool ForwardService::queue(ForwardConnection& connection) {
   const forward_request& request = connection.message.content.request;
   request_scheduler::IoRequest asked;
-  asked.ticket = connection.number;
   asked.writes = request.call != forward_read;
   if (request.call == forward_store) {
     const auto collected = collected_by(connection);
@@ -457,12 +480,17 @@ bool ForwardService::queue(ForwardConnection& connection) {
   } else if (!describe(request, connection.message.descriptors[0].get(), asked)) {
     return false;
   }
+  constexpr std::uint64_t most = (std::uint64_t{1} << request_bits) - 1;
+  asked.ticket = connection.number << request_bits | (connection.queued++ & most);
   const ForwardClients::CallOwner owner = clients_.of(connection.client);
   asked.application = owner.application;
   asked.processes = static_cast<int>(std::min<std::int64_t>(owner.processes, std::numeric_limits<int>::max()));
   asked.user = connection.user;
   asked.arrival = connection.arrival;
-  return queue_.add(std::move(asked));
+  connection.is_waiting = true;
+  if (queue_.add(std::move(asked))) return true;  // it is another thread's by now
+  connection.is_waiting = false;
+  return false;
 }
 
 // Has the client make a call whose descriptors could not be received, because this process has too many.
@@ -506,7 +534,7 @@ bool ForwardService::is_there(const ForwardConnection& connection) {
 void ForwardService::carry_out(const request_scheduler::RequestBatch& batch, ForwardConnection*& last) {
   std::vector<ForwardConnection*> calls;
   for (const std::uint64_t ticket : batch.tickets) {
-    ForwardConnection* const connection = find(ticket);
+    ForwardConnection* const connection = find(ticket >> request_bits);
     if (connection == nullptr) continue;
     if (batch.tickets.size() == 1) {
       if (carry_out(*connection)) last = connection;
@@ -554,7 +582,9 @@ std::uint64_t ForwardService::kind_of(const ForwardConnection& connection) const
 // ends early, each of the rest is made alone, so that it has its own result.
 void ForwardService::carry_out(std::span<ForwardConnection* const> calls, ForwardConnection*& last) {
   std::vector<std::int64_t> results;
-  if (calls.size() > 1) {
+  // The calls of a batch before this one may have taken long, and a client may have been killed meanwhile.
+  const auto is_waited_for = [](const ForwardConnection* one) { return is_there(*one); };
+  if (calls.size() > 1 && std::ranges::all_of(calls, is_waited_for)) {
     std::vector<iovec> data;
     std::vector<request_scheduler::VectorPart> parts;
     for (const ForwardConnection* const one : calls) {
@@ -618,6 +648,7 @@ bool ForwardService::answer(ForwardConnection& connection, std::int64_t result, 
 bool ForwardService::reply(ForwardConnection& connection, const forward_answer& answer) {
   if (answer.own != 0) ++refused_;
   connection.message.descriptors = {};
+  connection.is_waiting = false;
   ++connection.calls;
   if (is_unanswered(connection.message.content.request)) return true;
   return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);

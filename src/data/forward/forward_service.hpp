@@ -65,7 +65,8 @@ class ForwardService {
   // if the system lacks resources, or `directory` cannot be looked at.
   static Result<std::unique_ptr<ForwardService>> start(const ForwardSettings& settings, const std::string& directory,
                                                        Fd listener, Log log);
-  // Ends calls under way, answers them, writes what is collected, and disconnects all clients.
+  // Ends calls under way, answers them, writes what is collected, has clients make the calls that wait, and disconnects
+  // them all.
   ~ForwardService();
   ForwardService(const ForwardService&) = delete;
   ForwardService& operator=(const ForwardService&) = delete;
@@ -122,6 +123,7 @@ class ForwardService {
   bool leave(ForwardConnection& connection);
   bool is_served(const ForwardMessage& message) const;
   void take_time(std::int64_t bytes);
+  static void give_back(ForwardConnection& connection);
   void end(ForwardConnection& connection, const char* reason);
   void watch(int descriptor, std::uint64_t key, bool is_new);
 

@@ -290,9 +290,9 @@ class ForwardingTogether : public Forwarding {
  protected:
   static constexpr std::int64_t rate = 2'000'000;  // bytes/s
 
-  void serve_by(const std::string& scheduler) {
+  void serve_by(const std::string& scheduler, int threads = 1) {
     service_.reset();
-    auto service = ForwardService::start({.threads = 1, .scheduler = {scheduler}, .limit_bytes_per_s = rate},
+    auto service = ForwardService::start({.threads = threads, .scheduler = {scheduler}, .limit_bytes_per_s = rate},
                                          directory_, listen_for_forwarding(directory_ + "/socket").value(),
                                          [this](const std::string& line) { logged_ = line; });
     ASSERT_TRUE(service);
@@ -433,6 +433,63 @@ TEST_F(ForwardingTogether, AppendsAndCallsWithoutOffsetAreMadeAlone) {
   EXPECT_EQ(service_->totals().system_calls, 17);
 }
 
+// The first call of a batch is slow, and the client of a later one ends meanwhile.
+TEST_F(ForwardingTogether, ACallOfAClientThatHasEndedIsMadeByNobodyElseEither) {
+  constexpr std::int64_t slow = rate / 4;
+  for (const std::string_view name : {"to-agg", "hbrr"}) {
+    serve_by(std::string{name});
+    const Fd file = open("a");
+    ASSERT_EQ(ftruncate(file.get(), 0), 0);
+    occupy(4);
+    ask(0, forward_write, file, 0, block(0, slow));
+    ask(1, forward_write, file, rate, block(1));
+    ask(2, forward_write, file, rate + 4096, block(2));
+    usleep(320'000);  // the first one is under way
+    clients_[1].socket = {};
+    EXPECT_EQ(answer(0).result, slow);
+    EXPECT_EQ(answer(2).result, 4096);
+    const std::string is = content("a");
+    EXPECT_TRUE(is.substr(rate, 4096) == std::string(4096, '\0')) << name << ": the client had ended";
+    EXPECT_TRUE(is.substr(rate + 4096) == block(2)) << name;
+  }
+}
+
+// A client has its answer while the rest of its batch is under way: its next call is ordered like all others.
+TEST_F(ForwardingTogether, TheNextCallOfAMemberWaitsItsTurn) {
+  for (const std::string_view name : {"to-agg", "hbrr", "aioli"}) {
+    serve_by(std::string{name}, 2);
+    const Fd file = open("a");
+    for (std::size_t i = 0; i < 8; ++i) client(i);
+    std::int64_t made = 0;
+    for (int round = 0; round < 20; ++round) {
+      for (std::size_t i = 0; i < 8; ++i)
+        ask(i, forward_write, file, static_cast<std::int64_t>(i) * 8192 + round % 2 * 4096, block(i));
+      for (std::size_t i = 0; i < 8; ++i) {
+        ASSERT_EQ(answer(i).result, 4096) << name;
+        ++made;
+      }
+    }
+    EXPECT_EQ(service_->shares().substr(0, service_->shares().find(' ')), std::to_string(made)) << name;
+  }
+}
+
+TEST_F(ForwardingTogether, CallsThatNobodyHasBegunAreGivenBackAtTheEnd) {
+  serve_by("fifo");
+  const Fd file = open("a");
+  ASSERT_EQ(ftruncate(file.get(), 4 * 4096), 0);
+  occupy(4);
+  for (std::size_t i = 0; i < 4; ++i) ask(i, forward_write, file, static_cast<std::int64_t>(i) * 4096, block(i));
+  service_.reset();
+  int given_back = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    const forward_answer given = answer(i);
+    given_back += given.own == forward_once;
+    EXPECT_TRUE(given.own == forward_once || given.result == 4096) << i;
+    EXPECT_EQ(content("a").substr(i * 4096, 4096) == block(i), given.own == 0) << i;
+  }
+  EXPECT_GT(given_back, 0);
+}
+
 // Random calls at places of their own: each has the result and the bytes that it would have alone.
 TEST_F(ForwardingTogether, RandomCallsAreAsTheirOwnSystemCallsWouldBe) {
   std::mt19937_64 random{1};
@@ -494,7 +551,7 @@ TEST_F(ForwardingTogether, ASwitchLosesNoCallThatWaits) {
   constexpr std::size_t waiting = 64;
   const Fd file = open("a"), log = Fd{::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)};
   occupy(waiting + 1);
-  send(client(waiting).socket, request(forward_write, 0, rate / 8), {slow_.get()});  // a second one, in the queue
+  send(client(waiting).socket, request(forward_write, 0, rate), {slow_.get()});  // a second one, in the queue
   usleep(10'000);
   for (std::size_t i = 0; i < waiting; ++i) {
     // Every second call writes the same place, and so do two after each other; the others are appended.

@@ -43,8 +43,9 @@ struct collection {
 };
 static struct collection all[most_collected];
 static _Atomic int in_use;
-static pid_t process;           // whose they are
-static _Atomic int* is_parent;  // in memory that is 0 in a child that was forked
+static _Atomic uint32_t beginning;  // a lock: two threads could begin collections of one file at the same time
+static pid_t process;               // whose they are
+static _Atomic int* is_parent;      // in memory that is 0 in a child that was forked
 static _Atomic uint8_t errors[file_most_descriptors];
 
 // A mapping of a file. The table changes under its lock.
@@ -219,6 +220,8 @@ static bool store_chosen(choice* is_meant, const void* what, bool is_last) {
   uint64_t signals;
   block_all(&signals);
   bool any = false;
+  const uint32_t servers = page_servers();
+  const int64_t began_ns = page_now_ns();
   for (int i = 0; i < most_collected; ++i) {
     if (atomic_load(&all[i].fd_after) == 0) continue;
     acquire(&all[i].lock);
@@ -228,6 +231,7 @@ static bool store_chosen(choice* is_meant, const void* what, bool is_last) {
     }
     release(&all[i].lock);
   }
+  if (any) page_was_busy(servers > 0 ? servers : 1, began_ns);
   unblock(&signals);
   errno = before;
   return any;
@@ -360,8 +364,7 @@ static bool hold(struct collection* one, int fd) {
   return false;
 }
 
-// Begins a collection for the descriptor, and returns it locked; NULL: its writes are to be sent.
-static struct collection* begin(int fd) {
+static struct collection* begin_alone(int fd) {
   struct stat about;
   file_not_written(fd);  // if it fails, one write is sent before the next attempt
   if (!may_wait(fd, &about)) return NULL;
@@ -374,6 +377,14 @@ static struct collection* begin(int fd) {
   atomic_fetch_add(&in_use, 1);
   atomic_store(&one->fd_after, fd + 1);
   file_wrote(fd);
+  return one;
+}
+
+// Begins a collection for the descriptor, and returns it locked; NULL: its writes are to be sent.
+static struct collection* begin(int fd) {
+  acquire(&beginning);
+  struct collection* const one = begin_alone(fd);
+  release(&beginning);
   return one;
 }
 
@@ -477,6 +488,7 @@ void collect_begin(void) {
     atomic_store(&all[i].fd_after, 0);
   }
   atomic_store(&in_use, 0);
+  atomic_store(&beginning, 0);
   atomic_store(&mappings_lock, 0);
   process = (pid_t)RAW1(SYS_getpid, 0);
   if (!is_parent) {

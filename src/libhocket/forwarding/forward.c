@@ -201,6 +201,7 @@ static struct channel* take(ssize_t* result, enum attempt* attempt) {
   struct channel* const channel = channel_take(&why);
   *attempt = attempt_direct;
   if (channel) return channel;
+  if (why == forward_no_server && page_is_direct()) why = forward_unserved;  // since a moment ago
   page_count(why, 1);
   if (why == forward_no_server && page_fails_without_servers()) {
     errno = EIO;
@@ -280,7 +281,12 @@ bool forward_access(struct forward_data* data, ssize_t* result) {
   const uint32_t servers = page_servers();
   const int64_t began_ns = page_now_ns();
   if (servers == 0) data->began_ns = began_ns;
-  if (page_is_direct()) return page_count(forward_unserved, 1), false;
+  if (page_is_direct()) {
+    // What was collected before the servers were taken away comes before this call.
+    if (collect_is_on) collect_store_file(data->fd);
+    if (collect_is_on && has_failed(data->fd, result)) return true;
+    return page_count(forward_unserved, 1), false;
+  }
   const int64_t bytes = bytes_of(data->parts, data->count);
   if (bytes <= 0 || data->offset < -1) return false;
   if (collect_is_on && (collect_write(data, bytes, result) || has_failed(data->fd, result)))
@@ -309,9 +315,9 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
                      ssize_t* result) {
   if (!forward_is_on || bytes == 0 || bytes > SSIZE_MAX) return false;
   if (file_look(fd) == file_direct && file_look(from) == file_direct) return false;
+  collect_store_all();
   if (page_is_direct()) return page_count(forward_unserved, 1), false;
   if ((from_at && *from_at < 0) || (at && *at < 0)) return false;
-  collect_store_all();
   if (forward_is_limited()) return page_count(forward_limited, 1), false;
   struct copy_call call = {
       {is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1, from_at ? *from_at : -1, (int64_t)bytes},

@@ -102,17 +102,21 @@ int64_t page_now_ns(void) {
 // Calls of several processes overlap: each adds the time since the end of the last one that ended before, or since its
 // own begin. So a process that is killed within a call leaves nothing wrong behind. Time is missed where a call ended
 // within a longer one of another process, and nobody else was in a call before it.
-void page_saw(uint32_t servers, bool writes, uint64_t bytes, int64_t began_ns) {
+void page_was_busy(uint32_t servers, int64_t began_ns) {
   struct forward_seen* const seen = &page->seen[servers < forward_most_servers ? servers : forward_most_servers];
   const int64_t ended_ns = page_now_ns();
   int64_t until_ns = atomic_load_explicit(&page->busy_until_ns, memory_order_relaxed);
   while (until_ns < ended_ns && !atomic_compare_exchange_weak_explicit(&page->busy_until_ns, &until_ns, ended_ns,
                                                                        memory_order_relaxed, memory_order_relaxed)) {
   }
-  if (until_ns < ended_ns) {
-    const int64_t busy_ns = ended_ns - (began_ns > until_ns ? began_ns : until_ns);
-    atomic_fetch_add_explicit(&seen->busy_ns, (uint64_t)busy_ns, memory_order_relaxed);
-  }
+  if (until_ns >= ended_ns) return;
+  const int64_t busy_ns = ended_ns - (began_ns > until_ns ? began_ns : until_ns);
+  atomic_fetch_add_explicit(&seen->busy_ns, (uint64_t)busy_ns, memory_order_relaxed);
+}
+
+void page_saw(uint32_t servers, bool writes, uint64_t bytes, int64_t began_ns) {
+  struct forward_seen* const seen = &page->seen[servers < forward_most_servers ? servers : forward_most_servers];
+  page_was_busy(servers, began_ns);
   atomic_fetch_add_explicit(writes ? &seen->written_bytes : &seen->read_bytes, bytes, memory_order_relaxed);
   atomic_fetch_add_explicit(&seen->calls, 1, memory_order_relaxed);
 }

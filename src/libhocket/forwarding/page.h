@@ -35,5 +35,8 @@ void page_count(enum forward_count what, uint64_t by);
 
 // Returns CLOCK_MONOTONIC in ns, without a system call where the kernel offers that.
 int64_t page_now_ns(void);
+// Counts the time since `began_ns` under that number of servers, for what is no call of its own: storing what was
+// collected before.
+void page_was_busy(uint32_t servers, int64_t began_ns);
 // Counts a call that began at `began_ns`, ended now, and moved `bytes`, under the number of servers that there were.
 void page_saw(uint32_t servers, bool writes, uint64_t bytes, int64_t began_ns);
