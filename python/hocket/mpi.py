@@ -127,10 +127,23 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
 
 
 def name_of(command: Sequence[str]) -> str:
-    """Return the name of the application that a command starts, whether it is a launcher or the application itself."""
+    """Return the name of the application that a command starts: a launcher, the application itself, or `hocket run`."""
+    command = _behind_run(command)
     first = Path(command[0]).name
     starts_another = LAUNCHER.match(first) or first in WRAPPERS
     return _name(command, _application(command[1:] if starts_another else command[:1])[0])
+
+
+def _behind_run(command: Sequence[str]) -> Sequence[str]:
+    """Return the command that a `hocket run` starts; any other command as it is."""
+    if Path(command[0]).name != "hocket" or list(command[1:2]) != ["run"]:
+        return command
+    for at, word in enumerate(command):
+        if word == "--":
+            return command[at + 1 :] or command
+        if LAUNCHER.match(Path(word).name):
+            return command[at:]
+    return command
 
 
 def start_small(job: Job, processes: int, environment: Mapping[str, str]) -> tuple[Job, dict[str, str]]:
@@ -226,6 +239,7 @@ def processes_of(command: Sequence[str]) -> int | None:
 
     Each of several programs has its options: `-n 2 a : -n 6 b` (MPMD).
     """
+    command = _behind_run(command)
     if not LAUNCHER.match(Path(command[0]).name):
         return None
     parts: list[list[str]] = [[]]

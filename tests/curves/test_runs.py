@@ -114,6 +114,10 @@ def test_damaged_patterns_are_as_none(path: Path):
         ("cat -n 4", "cat", None),
         ("env A=1 dd if=x", "dd", None),
         ("python3 -u run.py -n 4", "run", None),
+        ("hocket run -- mpiexec -n 3 cat", "cat", 3),
+        ("hocket run --io hocket mpiexec -n 2 cat -- x", "cat", 2),
+        ("hocket run --", "hocket", None),
+        ("hocket ls", "hocket", None),
     ],
 )
 def test_an_application_is_called_as_its_program_and_as_large_as_its_launcher_says(command, name, processes):

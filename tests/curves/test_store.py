@@ -230,7 +230,10 @@ def test_list_show_remove(path: Path, capsys: pytest.CaptureFixture[str]):
             "y 1 1 seen 1 2026-01-31 1: 1.0",
         ]
     assert hocket("show", "x", "--curves", path) == 0
-    assert "like p, confidence 0.62 (fair)" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "like p, confidence 0.62 (fair)" in shown and "from explored, 5 runs\n" in shown
+    assert hocket("show", "y", "--curves", path) == 0
+    assert "from seen, 1 run\n" in capsys.readouterr().out
     assert hocket("show", "x", "--json", "--curves", path) == 0
     assert json.loads(capsys.readouterr().out)["bandwidth_mb_s"] == {"0": 10, "1": 15, "2": 20}
     assert hocket("--json", "--curves", path) == 0

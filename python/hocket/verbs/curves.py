@@ -95,7 +95,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(_json_of(curve))
         return 0
-    came = f"from {'+'.join(curve.found)}, {curve.runs} runs"
+    came = f"from {'+'.join(curve.found)}, {curve.runs} {'run' if curve.runs == 1 else 'runs'}"
     print(f"{printable(curve.name)}: {_size(curve.nodes, curve.processes)}, {came}")
     print(f"last: {curve.when:%Y-%m-%d %H:%M} UTC; outside of I/O: {curve.other_s_per_byte * MB:.6f} s for each MB")
     if curve.pattern and curve.confidence is not None:
