@@ -1,7 +1,7 @@
 """`./dev bench workload`: GekkoFWD's queue of jobs, live (section 5.3), beside what its curves predict.
 
 The jobs of scenarios/workloads/gekkofwd-queue.toml are explored, each alone, and then run as a queue under four
-policies, in interleaved order. An interrupted benchmark goes on where it was. It takes about 40 minutes; most of that
+policies, in interleaved order. An interrupted benchmark resumes where it was. It takes about 40 minutes; most of that
 is sleep, because each I/O server is limited to 20 MiB/s.
 """
 

@@ -19,6 +19,11 @@ from hocket.errors import HocketError, UsageError
 
 START_LIMIT_S = 15.0
 STOP_LIMIT_S = 60.0  # longer, because a server first writes out what it holds
+# The orders in which a server may carry out forwarded calls: algorithm_names of src/core/request_scheduler/.
+SCHEDULERS = (
+    "fifo", "sjf", "to-agg", "aioli", "mlf", "hbrr", "twins", "wfq", "job-fair", "user-fair", "size-fair",
+    "user-job-fair", "user-size-fair",
+)  # fmt: skip
 POLL_S = 0.05  # polling interval: no event reports the end of a process that is not our child
 
 

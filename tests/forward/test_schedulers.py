@@ -14,12 +14,11 @@ import pytest
 import runtime_kit as kit
 from forward_kit import hocket, start_servers, wait_until
 from hocket.bus import Bus
+from hocket.io_servers import SCHEDULERS as NAMES
 
 pytestmark = pytest.mark.timeout(240)
 
 LIMIT_S = 90
-NAMES = ("fifo", "sjf", "to-agg", "aioli", "mlf", "hbrr", "twins", "wfq", "job-fair", "user-fair", "size-fair",
-         "user-job-fair", "user-size-fair")  # fmt: skip
 
 
 def listed(name: str = "s1") -> dict:
@@ -176,7 +175,7 @@ def test_what_cannot_be_is_one_line_and_changes_nothing(start_daemon, mount: Pat
     assert (done.returncode, done.stderr.count("\n")) == (1, 1) and "no server runs" in done.stderr
     start_servers(2, mount, prefix)
     for words, what in {
-        ("jobfair",): "unknown request scheduler 'jobfair': did you mean 'job-fair'?",
+        ("jobfair",): f"did you mean 'job-fair'? there are: {', '.join(NAMES)}",
         ("job-fair", "--server", "s9"): "no server is called 's9'",
         ("twins", "--data-servers", "0"): "--data-servers 0: give 1 or more",
         ("twins", "--data-servers", "70000"): "invalid twins_servers 70000: must be at most 65536",

@@ -21,9 +21,10 @@ examples:
   hocket server stop s2                                # applications use the others from their next access on
   hocket server stop                                   # all
 
-Applications under 'hocket run --io hocket' write and read files below the directory through the servers. A hocketd is
-started if none runs. A server answers "written" when the data are in the file: they survive its end. With
---write-behind it answers when it has the data, and sync and close report whether they were written.
+Applications under 'hocket run --io hocket' and programs under 'hocket forward' write and read files below the directory
+through the servers. A hocketd is started if none runs. A server answers "written" when the data are in the file: they
+survive its end. With --write-behind it answers when it has the data, and sync and close report whether they were
+written.
 
 'stop' takes servers out of the map, waits until no running application uses them, and lets them write out what they
 hold. Logs: servers/NAME.log in the runtime directory. 'hocket servers' shows what they do.
@@ -46,7 +47,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     )
     starting.add_argument("--write-behind", action="store_true", help="answer before the data are in the file")
     starting.add_argument(
-        "--scheduler", metavar="NAME", help="the order of forwarded calls that wait: fifo (the default), job-fair, …"
+        "--scheduler",
+        metavar="NAME",
+        help=f"the order of forwarded calls that wait, fifo without this option: {', '.join(io_servers.SCHEDULERS)}",
     )
     starting.add_argument(
         "--forward-threads", type=int, metavar="N", help="forwarded calls that a server carries out at a time (4)"

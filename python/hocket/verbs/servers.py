@@ -15,7 +15,7 @@ from hocket.forwarded import ForwardedCalls, text_table
 from hocket.tables import columns, duration, printable, quantity
 from hocket.verbs import help_text, print_json, tell
 
-EXAMPLES = """
+EXAMPLES = f"""
 examples:
   hocket servers                   # a line each
   hocket servers --json
@@ -41,11 +41,12 @@ write-behind write through. An application whose servers are all gone uses all o
 
 A drained server moves its data sets (hocket:/NAME) to the servers that stay, each as soon as no application has it
 open. Readers and writers that come meanwhile find it. 'drain' waits for that, too, and says what is left if the time
-is over; the server goes on then, and 'drain' can be repeated. While it keeps some, the list shows 'keeps data sets'.
+is over; the server then continues, and 'drain' can be repeated. While it keeps some, the list shows 'keeps data sets'.
 
 Calls of programs under 'hocket forward' have a table of their own: the scheduler that orders them; how many were
 carried out; merged: how many of those in one system call with others; how many wait now, and how long one waited in the
-mean; and the part of the bytes that each application has had. docs/forward.md lists the schedulers.
+mean; and the part of the bytes that each application has had. The schedulers are
+{", ".join(io_servers.SCHEDULERS)}.
 """
 HEADING = ("SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH", "")
 LIMIT_S = 60.0
@@ -77,7 +78,7 @@ def add(parsers: argparse._SubParsersAction) -> None:
     assigning.add_argument("servers", metavar="N|NAME,…|all", help="how many, which ones, or all again")
     assigning.set_defaults(verb=_assign)
     scheduling = actions.add_parser("scheduler", help="order forwarded calls by another scheduler from now on")
-    scheduling.add_argument("scheduler", metavar="NAME", help="fifo, job-fair, … (docs/forward.md)")
+    scheduling.add_argument("scheduler", metavar="NAME", help=f"one of {', '.join(io_servers.SCHEDULERS)}")
     scheduling.add_argument("--server", metavar="S", help="of this server only (default: of all)")
     scheduling.add_argument(
         "--data-servers", type=int, metavar="N", help="for twins: data servers of the file system (as before)"

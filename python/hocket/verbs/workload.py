@@ -60,11 +60,13 @@ follows from the curves and what 'hocket arbitrate' gives out.
 
 def add(parsers: argparse._SubParsersAction) -> None:
     words = help_text("run a queue of jobs that share I/O servers, under several policies", EXAMPLES)
-    usage = "hocket workload JOBS.toml [--fifo] --arbitrate P,P,… (--dir DIR | --simulate | --predict) [options]"
+    usage = "hocket workload JOBS.toml [--fifo] [--arbitrate P,P,…] (--dir DIR | --simulate | --predict) [options]"
     parser = parsers.add_parser("workload", usage=usage, **words)
     parser.add_argument("jobs", type=Path, metavar="JOBS.toml", help="the jobs and their queue")
     parser.add_argument("--fifo", action="store_true", help="jobs start in the order of the queue, as nodes are free")
-    parser.add_argument("--arbitrate", default="mckp", metavar="P,P,…", help=f"of {', '.join(POLICIES)}")
+    parser.add_argument(
+        "--arbitrate", default="mckp", metavar="P,P,…", help=f"of {', '.join(POLICIES)} (default: mckp)"
+    )
     parser.add_argument("--dir", type=Path, metavar="DIR", help="run the queue; the jobs' files are below DIR")
     parser.add_argument("--predict", action="store_true", help="run nothing, and show what the curves predict")
     parser.add_argument("--simulate", action="store_true", help="run the queue in the simulator")
