@@ -39,7 +39,7 @@ class Value:
     unit: str
     paper: Number
     ours: Number
-    calibrated: bool = False  # a parameter was chosen so that ours is the paper's
+    calibrated: bool = False  # a parameter was chosen so that ours comes near the paper's
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from reproduce import gekkofwd_applications, gekkofwd_live, gekkofwd_queue, gekkofwd_sets, gekkofwd_table4
 from reproduce.figure import FORMULA, LIVE, SIMULATOR, Figure, drawing
 
-MADE_UP = "189 made-up curves (bench/reproduce/gekkofwd_curves.py), three of whose parameters are calibrated"
+MADE_UP = "189 made-up curves (bench/reproduce/gekkofwd_curves.py), chosen by hand to come near the text's values"
 NUMBERS = "the numbers of Tables 3 and 4, and `hocket arbitrate`'s own policies"
 HERE = gekkofwd_applications.HERE
 

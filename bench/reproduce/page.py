@@ -68,7 +68,7 @@ def page(shown: Sequence[Shown], figures: Sequence[Figure], papers: dict[str, st
 <h1>The papers' figures, made again</h1>
 <p class="finding">{len(shown)} figures: {told or "none"}.</p>
 <p class="notes">Each table has the paper's value beside hocket's. A dash: the text of the paper has no number.
-“Calibrated”: a parameter was chosen so that the value is the paper's, so it proves nothing.
+“Calibrated”: a parameter was chosen so that the value comes near the paper's, so it proves nothing.
 Scenarios and modules say what else they assume.</p>
 </header>
 <main>
