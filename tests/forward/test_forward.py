@@ -52,6 +52,11 @@ COMMON = {
     "git fsck && git show HEAD:a > ../made",
     "compiler": "echo 'int main(void) { return 5; }' > p.c && cc p.c -o p; ./p || echo $? > made",
     "gzip": "gzip -nc source > z && gunzip -c z > made",
+    "rsync": "mkdir from to && cp source from/a && cp source from/b && chmod 640 from/b && touch -d @9 from/a to/gone "
+    "&& sed s/9/8/ source > to/a && rsync -a --inplace --no-whole-file --checksum --delete from/ to/ && "
+    "ls to > made && stat -c '%a %s' to/* >> made && stat -c %Y to/a >> made && cat to/a to/b >> made && "
+    "rsync -ani --checksum --delete from/ to/ >> made",
+    "rsync-whole": "mkdir from && cp source from/a && rsync -a --whole-file from/ to/ && cat to/a > made",
     "outside": "cp outside made",
     "to-outside": "cp source outside-copy && cp outside-copy made",
 }
