@@ -1,0 +1,64 @@
+"""Each call that `hocket forward` intercepts, by its name: it is forwarded once, and moves the right bytes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+import runtime_kit as kit
+from checkout import PROGRAMS
+from forward_kit import LIMIT_S, start_servers
+
+pytestmark = pytest.mark.timeout(240)
+
+READ, WRITTEN, OLD = "012345678\n", "abcdefghi\n", "----------"
+CALLS = {
+    "descriptors": "read write pread pwrite pread64 pwrite64 readv writev preadv pwritev preadv64 pwritev64 "
+    "preadv2 pwritev2 preadv64v2 pwritev64v2 preadv2_of_the_offset pwritev2_of_the_offset "
+    "copy_file_range sendfile sendfile64",
+    "numbers": "SYS_read SYS_write SYS_pread64 SYS_pwrite64 SYS_readv SYS_writev SYS_preadv SYS_pwritev "
+    "SYS_preadv2 SYS_pwritev2 SYS_copy_file_range SYS_sendfile",
+    "checked": "__read_chk __pread_chk __pread64_chk __fread_chk __fgets_chk __fprintf_chk",
+    "streams": "fread fread_unlocked fgets getline getc fwrite fputs fputs_exit putc fprintf dprintf",
+    "other names": "__read __write __pread64 __pwrite64",
+}
+
+
+@pytest.fixture(scope="module")
+def each_data_call(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    program = tmp_path_factory.mktemp("each") / "each_data_call"
+    subprocess.run(["cc", "-O1", "-o", program, PROGRAMS / "each_data_call.c"], check=True, timeout=LIMIT_S)
+    return program
+
+
+def what_is_made_of(name: str) -> str:
+    """Return what the second file holds after the call."""
+    if "copy" in name or "sendfile" in name:
+        return READ
+    return OLD if "read" in name or "get" in name else WRITTEN
+
+
+@pytest.mark.parametrize("kind", CALLS)
+def test_each_call_is_forwarded_once(
+    kind: str, each_data_call: Path, start_forward, start_daemon, mount: Path, prefix: Path, tmp_path: Path
+):
+    start_daemon()
+    start_servers(1, mount, prefix)
+    counts, source, made = tmp_path / "counts", mount / "source", mount / "made"
+    found, wanted = {}, {}
+    for name in CALLS[kind].split():
+        source.write_text(READ)
+        made.write_text(OLD)
+        process = start_forward(each_data_call, name, source, made, options=("--counts", str(counts)))
+        run = kit.finish(process, LIMIT_S)
+        told = json.loads(counts.read_text())
+        found[name] = (run.code, run.out, told["calls"], told["bytes"], told["unpatched"], made.read_text())
+        wanted[name] = (0, "", 1, len(READ), 0, what_is_made_of(name))
+    assert found == wanted
+
+
+def test_no_call_of_the_program_is_left_out(each_data_call: Path):
+    listed = subprocess.run([each_data_call], capture_output=True, text=True, check=True, timeout=LIMIT_S).stdout
+    assert set(listed.split()) == set(" ".join(CALLS.values()).split())
