@@ -17,6 +17,7 @@ import runtime_kit as kit
 from forward_kit import (
     CORNERS,
     LIMIT_S,
+    READ_ONLY,
     SQL,
     build,
     forwarded,
@@ -454,7 +455,7 @@ def test_a_file_system_that_is_full(by: str, forward, mount: Path):
 @pytest.mark.parametrize("by", ["preload", "fuse"])
 def test_a_file_system_that_is_read_only_and_then_gone(by: str, forward, mount: Path, tmp_path: Path):
     """What the kernel refuses is refused, and open files of a file system without a name go on."""
-    fresh = f'mount -t tmpfs none {mount} && echo old > {mount}/a && mount -o remount,ro {mount} && exec "$@"'
+    fresh = f'mount -t tmpfs none {mount} && echo old > {mount}/a && {READ_ONLY} {mount} && exec "$@"'
     within = ("unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", fresh, "sh")
     script = f"cat {mount}/a; echo new > {mount}/a || echo refused; exec 5< {mount}/a; umount -l {mount}; cat <&5"
     run = forward("sh", "-c", script, options=("--by", by), within=within)

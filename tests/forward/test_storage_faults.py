@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import LIMIT_S, build, forwarded, pids_of_servers, start_servers
+from forward_kit import LIMIT_S, READ_ONLY, build, forwarded, pids_of_servers, start_servers
 from hocket.forward_page import ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
@@ -77,7 +77,7 @@ def test_a_full_file_system_is_told(consistency: str, size: str, blocks: int, to
 
 @CONSISTENCIES
 def test_a_read_only_file_system_is_read_and_not_written(consistency: str, forward_on, mount: Path):
-    before = f"echo text > {mount}/f && mount -o remount,ro {mount}"
+    before = f"echo text > {mount}/f && {READ_ONLY} {mount}"
     run = forward_on("size=1m", consistency, "sh", "-c", 'cat "$0/f"; echo a >> "$0/f"', mount, before=before)
     assert run.out == "text\n"
     assert "Read-only file system" in run.err and run.code != 0
@@ -92,7 +92,7 @@ def test_a_file_system_can_be_made_read_only_when_files_are_closed(consistency: 
         "f = os.open(sys.argv[1] + '/f', os.O_WRONLY | os.O_CREAT)\n"
         "for i in range(100): os.write(f, b'%04d' % i)\n"
         "os.close(f)\n"
-        "assert os.system('mount -o remount,ro ' + sys.argv[1]) == 0\n"
+        f"assert os.system('{READ_ONLY} ' + sys.argv[1]) == 0\n"
         "assert os.stat(sys.argv[1] + '/f').st_size == 400\n"
     )
     run = forward_on("size=1m", consistency, sys.executable, "-c", writes, mount)

@@ -19,6 +19,10 @@ LIMIT_S = 60
 SQL = "create table t(a); with recursive n(i) as (select 1 union all select i+1 from n where i<2000) " \
     "insert into t select i from n; select sum(a) from t;"  # fmt: skip
 
+# The words before the directory of a tmpfs that is to become read-only. With its device's name, mount(8) does not hand
+# on the present options: in a user namespace these name users of the outside, which the kernel refuses.
+READ_ONLY = "mount -t tmpfs -o remount,ro none"
+
 CORNERS = (
     "errors", "offsets", "no-name", "locks", "close-all", "children", "handlers", "cancel", "cancel-pipe", "limit",
     "threads", "fork", "many", "direct", "large", "jump", "seccomp", "part", "limited",
