@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import resource
 import signal
@@ -148,6 +149,33 @@ def test_the_number_of_servers_changes_while_a_program_runs(
     assert run.code == 0, run.err
     for number in range(1, 9):
         assert set((mount / f"out-{number}").read_text().split()) == {str(number)}
+
+
+@pytest.mark.parametrize(
+    ("options", "servers", "calls"),
+    [
+        ((), 4, [1 + 16, 2 + 32, 4 + 64, 8 + 128]),
+        (("--group", "2"), 4, [1 + 2, 4 + 8, 16 + 32, 64 + 128]),
+        (("--group", "2"), 2, [1 + 2 + 16 + 32, 4 + 8 + 64 + 128]),
+        (("--group", "4"), 4, [0, 0, 1 + 2 + 4 + 8, 16 + 32 + 64 + 128]),
+    ],
+)
+def test_processes_of_a_group_use_the_same_server(
+    options: tuple[str, ...], servers: int, calls: list[int], forward, start_daemon, mount: Path, prefix: Path
+):
+    """Eight processes in a row make 1, 2, 4 … calls, so that the calls of a server say which processes used it."""
+    start_daemon()
+    start_servers(servers, mount, prefix)
+    write = "for i in $(seq $1); do echo $i; done > $0/$1"
+    run = forward("sh", "-c", f"for n in 1 2 4 8 16 32 64 128; do sh -c '{write}' {mount} $n; done", options=options)
+    assert (run.code, forwarded(run)) == (0, 255), run.err
+
+    def calls_of_servers() -> list[int]:
+        listed = json.loads(hocket("servers", "--json", prefix=prefix).stdout)["servers"]
+        return sorted(one["forwarded"] for one in listed)
+
+    wait_until(lambda: sum(calls_of_servers()) >= 255, "the servers' reports")
+    assert calls_of_servers() == calls
 
 
 def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_forward, start_daemon, mount: Path, prefix: Path):
