@@ -311,13 +311,13 @@ class ForwardingTogether : public Forwarding {
     }
     return clients_[number];
   }
-  // Makes the thread busy for a quarter of a second, after so many clients have connected.
-  void occupy(std::size_t clients) {
+  // Makes the thread busy, for a quarter of a second by default, after so many clients have connected.
+  void occupy(std::size_t clients, std::int64_t bytes = rate / 4) {
     for (std::size_t i = 0; i < clients; ++i) client(i);
     if (!occupier_.socket) slow_ = open("slow");
     occupier_ = {};
     occupier_.socket = greeted(connect(), occupier_.memory);
-    send(occupier_.socket, request(forward_write, 0, rate / 4), {slow_.get()});
+    send(occupier_.socket, request(forward_write, 0, bytes), {slow_.get()});
     usleep(20'000);
   }
   void ask(std::size_t number, forward_call call, const Fd& file, std::int64_t at, const std::string& data) {
@@ -550,8 +550,8 @@ TEST_F(ForwardingTogether, ASwitchLosesNoCallThatWaits) {
   serve_by("fifo");
   constexpr std::size_t waiting = 64;
   const Fd file = open("a"), log = Fd{::open((directory_ + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)};
-  occupy(waiting + 1);
-  send(client(waiting).socket, request(forward_write, 0, rate), {slow_.get()});  // a second one, in the queue
+  occupy(waiting + 1, rate);
+  send(client(waiting).socket, request(forward_write, 0, rate / 8), {slow_.get()});  // a second one, in the queue
   usleep(10'000);
   for (std::size_t i = 0; i < waiting; ++i) {
     // Every second call writes the same place, and so do two after each other; the others are appended.
