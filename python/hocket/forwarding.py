@@ -19,6 +19,7 @@ from hocket import __version__, daemon, elf, io_servers, paths
 from hocket.bus import Bus, BusError
 from hocket.errors import HocketError
 from hocket.forward_page import ForwardPage, Seen
+from hocket.mounts import target_of
 from hocket.mpi import ProgramNotFoundError
 from hocket.supervise import run_child
 from hocket.tables import quantity
@@ -208,6 +209,7 @@ def _join(member: Bus, program: str, how: How) -> str:
         forwards=True,
         compute_nodes=how.nodes,
         curve=" ".join(f"{servers}:{rate}" for servers, rate in sorted(how.bandwidth.items())),
+        file_system=target_of(str(how.mount)),
     )
     welcome = member.answer(ANSWER_S)
     if welcome is None or welcome.type != "WELCOME":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 import runtime_kit as kit
 from forward_kit import LIMIT_S, hocket, start_servers, wait_until
 from hocket.bus import Bus
+from hocket.mounts import target_of
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -167,6 +169,59 @@ def test_servers_that_come_and_go_are_given_out(programs_of: Programs, start_dae
     assert run.code == 0, run.err
     assert set((mount / "wide").read_text().split()) == {"line"}
     replays(daemon, prefix)
+
+
+@pytest.fixture
+def in_memory(mount: Path) -> Iterator[Path]:
+    """A directory on another file system than the mount."""
+    with tempfile.TemporaryDirectory(prefix="hocket-test-", dir="/dev/shm") as name:
+        assert Path(name).stat().st_dev != mount.stat().st_dev, "this test needs two file systems"
+        yield Path(name)
+
+
+@pytest.mark.parametrize("choice", ["direct", "fail"])
+def test_servers_of_another_file_system_are_not_given_out(
+    choice: str, programs_of: Programs, start_daemon, mount: Path, in_memory: Path, prefix: Path
+):
+    """s1 and s2 are on another file system; `hocket forward` starts s3. Without s3, it is as if no server ran."""
+    daemon = start_daemon("--policy", "mckp")
+    start_servers(2, in_memory, prefix)
+    programs_of.start("wide", "--without-servers", choice)
+    wait_until(lambda: given() == {"wide": 1}, "a server for the application")
+    assert _servers_of("wide") == "s3"
+    wait_until(lambda: (mount / "wide").exists(), "a write")
+
+    here, there = (target_of(str(directory)) for directory in (mount, in_memory))
+    named = hocket("servers", "assign", "wide", "s1", prefix=prefix)
+    said = f"hocket: I/O server 's1' is on {there}, and the files of 'wide' are on {here}: name servers on it\n"
+    assert (named.returncode, named.stderr) == (2, said)
+    counted = hocket("servers", "assign", "wide", "2", prefix=prefix)
+    said = f'hocket: cannot assign 2 servers: give 1 to 1, as many as are up on {here}, or "all"\n'
+    assert (counted.returncode, counted.stderr) == (2, said)
+
+    assert hocket("servers", "drain", "s3", prefix=prefix).returncode == 0
+    assert (
+        "'wide' gets no I/O server, because none is up on its file system, " in hocket("explain", prefix=prefix).stdout
+    )
+    if choice == "fail":
+        run = kit.finish(programs_of.running.pop("wide"), LIMIT_S)
+        assert run.code != 0 and "I/O error" in run.err, run.err
+    else:
+        assert given() == {"wide": 0}
+        size = (mount / "wide").stat().st_size
+        wait_until(lambda: (mount / "wide").stat().st_size > size + 50, "ten more writes")
+        assert hocket("servers", "add", "s3", prefix=prefix).returncode == 0
+        assert (given(), _servers_of("wide")) == ({"wide": 1}, "s3")
+        run = programs_of.end("wide")
+        assert run.code == 0, run.err
+        assert "calls found no server" in run.err
+    assert "forwarded 0 calls" not in run.err
+    replays(daemon, prefix)
+
+
+def _servers_of(name: str) -> str:
+    with Bus.connect() as bus:
+        return next(one["servers"] for one in bus.list().applications if one["application"] == name)
 
 
 def _pids() -> list[str]:

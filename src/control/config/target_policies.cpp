@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string_view>
 
+#include "base/device_target.hpp"
 #include "coordinator/arbitration/policies_in_force.hpp"
 #include "policy/combination.hpp"
 
@@ -22,7 +23,7 @@ Result<std::string> target_of(const std::string& word) {
   if (!word.starts_with('/')) return word;
   struct stat status {};
   if (stat(word.c_str(), &status) != 0) return Error{fmt::format("'{}': {}", word, std::strerror(errno))};
-  return fmt::format("dev:{}:{}", major(status.st_dev), minor(status.st_dev));
+  return device_target(major(status.st_dev), minor(status.st_dev));
 }
 
 Result<coordinator::TargetPolicy> policy_of(std::string_view name) {

@@ -33,6 +33,9 @@ struct Prose : std::string {
 
 // ---- application → controller ------------------------------------------------------------------------------------
 
+// The most bytes in `file_system` of HELLO and SERVER. A longer one counts as none.
+inline constexpr std::size_t longest_file_system = 64;
+
 // Introduces a member to the controller. It is the member's first event; WELCOME answers it.
 struct Hello {
   static constexpr std::string_view name = "HELLO";
@@ -50,7 +53,10 @@ struct Hello {
   // Its bandwidth in bytes/s by number of servers, "0:195700000 1:77600000" (allocation/choices.hpp); "" or another
   // text: nobody has measured it.
   std::string curve{};
-  std::int64_t peer_pid = 0;   // process that has connected; stamped by the agent, never taken from a client
+  std::int64_t peer_pid = 0;  // process that has connected; stamped by the agent, never taken from a client
+  // Of an application that forwards: the target of the file system whose files are forwarded, "dev:8:1". A policy gives
+  // it servers of this file system only. "": it did not say, so all servers fit.
+  std::string file_system{};
 };
 
 // Requests a grant: a process group is about to start an I/O operation (CLARISSE, section IV-B, step 4). GRANT_IO or
@@ -299,6 +305,9 @@ struct Server {
   Duration heartbeat{};
   std::int64_t exchange_bytes = 0;  // most memory for data sets; 0: it keeps none
   std::string scheduler{};          // request scheduler of forwarded calls (core/request_scheduler); "": none
+  // The target of the file system of `directory`, "dev:8:1". It is unique on one node, as hocketd is. "": it did not
+  // say, so the server fits all applications.
+  std::string file_system{};
 };
 
 // Reports what a server has done since its last report (src/data/server/load.hpp). The server sends it after work, at
@@ -757,7 +766,7 @@ struct Application {
   std::string servers{};              // I/O servers of its own map, "s1, s2"; "": it uses all
   std::string assigned_servers{};     // I/O servers that are assigned to it, in use or not; "": none
   bool forwards = false;              // the data of its files go through I/O servers
-  std::int64_t given_servers = -1;    // how many are assigned to it; 0: it accesses its files directly; -1: it uses all
+  std::int64_t given_servers = -1;    // how many are assigned to it; 0: it uses none; -1: it uses all
   double expected_bytes_per_s = 0;    // with these, as a policy expects; 0: not known
 };
 

@@ -37,6 +37,7 @@ void fields(E& e, V&& visit) {
   visit("compute_nodes", e.compute_nodes);
   visit("curve", e.curve);
   visit("peer_pid", e.peer_pid);
+  visit("file_system", e.file_system);
 }
 
 template <Of<StartIo> E, class V>
@@ -284,6 +285,7 @@ void fields(E& e, V&& visit) {
   visit("heartbeat_ns", e.heartbeat);
   visit("exchange_bytes", e.exchange_bytes);
   visit("scheduler", e.scheduler);
+  visit("file_system", e.file_system);
 }
 
 template <Of<ServerLoad> E, class V>

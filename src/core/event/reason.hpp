@@ -229,14 +229,14 @@ struct ServersInUse {
 // expected ones, in bytes/s.
 struct ServersGiven {
   static constexpr std::string_view name = "servers-given";
-  std::int64_t given = 0;  // 0: it accesses its files directly
+  std::int64_t given = 0;  // 0: it accesses its files directly, or `none_up`
   std::string servers{};   // their names, "s1, s2"; a long list is cut off
   bool shared = false;     // it shares them with others
   std::int64_t nodes = 0;
   std::int64_t processes = 0;
   double bandwidth = not_known;  // of the application; not known if nobody has measured it
   double alone = not_known;      // the largest that it could have, of those numbers of servers that there are
-  double sum = 0;                // of all applications that were measured
+  double sum = 0;                // of all applications that were measured, on its file system
   std::int64_t applications = 0;
   std::int64_t given_out = 0;   // servers, to all applications; more than there are if they share
   std::int64_t pool = 0;        // servers that there are to give out
@@ -245,6 +245,8 @@ struct ServersGiven {
   double least = not_known;     // part of its bandwidth under static that each application was to keep
   bool fell_back = false;       // nothing satisfied the rules, so `static` decided
   std::int64_t epoch = 0;       // of the server map that has them
+  std::string file_system{};    // to whose servers and applications the numbers are limited; "": there is no other
+  bool none_up = false;         // no server of these is up, so that its accesses are as if none ran
   bool operator==(const ServersGiven&) const = default;
 };
 
@@ -317,12 +319,13 @@ inline constexpr std::string_view assigned_by_hand = "assigned-by-hand";
 inline constexpr std::string_view map_not_adopted = "map-not-adopted";
 inline constexpr std::string_view weighed_lately = "weighed-lately";
 inline constexpr std::string_view not_forwarded = "not-forwarded";
+inline constexpr std::string_view other_file_system = "other-file-system";
 
-inline constexpr std::array all{not_malleable,   set_by_hand,     resized_by_hand,   being_resized,   resize_refused,
-                                same_size,       nobody_commands, no_control_points, unknown_times,   cost_grows,
-                                process_lost,    other_size,      not_done,          own_size,        phase_early,
-                                phase_missing,   no_answer,       last_server,       drained_by_hand, assigned_by_hand,
-                                map_not_adopted, weighed_lately,  not_forwarded};
+inline constexpr std::array all{not_malleable,   set_by_hand,     resized_by_hand,   being_resized,    resize_refused,
+                                same_size,       nobody_commands, no_control_points, unknown_times,    cost_grows,
+                                process_lost,    other_size,      not_done,          own_size,         phase_early,
+                                phase_missing,   no_answer,       last_server,       drained_by_hand,  assigned_by_hand,
+                                map_not_adopted, weighed_lately,  not_forwarded,     other_file_system};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.

@@ -178,6 +178,8 @@ void fields(E& e, V&& visit) {
   visit("least", e.least);
   visit("fell_back", e.fell_back);
   visit("epoch", e.epoch);
+  visit("file_system", e.file_system);
+  visit("none_up", e.none_up);
 }
 
 template <Of<IoTuned> E, class V>

@@ -45,6 +45,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::weighed_lately,
      "the weights of I/O servers were changed lately, and a policy changes them every 5 s at most"},
     {circumstance::not_forwarded, "@ is not forwarded, so it uses I/O servers"},
+    {circumstance::other_file_system, "some of these I/O servers are not on the file system of @"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.
@@ -195,11 +196,13 @@ class Phrases {
   }
 
   std::string operator()(const event::ServersGiven& given) const {
+    if (given.none_up) return none_up(given);
+    const std::string where = given.file_system.empty() ? "" : " on " + given.file_system;
     std::string text = quoted(name_) + " gets " + servers_text(given) + by_rule(given);
     text += std::isnan(given.bandwidth) ? "; nobody has measured its bandwidth"
                                         : "; expected: " + rate_text(given.bandwidth) + of_alone(given);
-    text += "; all " + number(given.applications) + ": " + rate_text(given.sum) + " with " + number(given.given_out) +
-            " of " + number(given.pool) + (given.pool == 1 ? " server" : " servers");
+    text += "; all " + number(given.applications) + where + ": " + rate_text(given.sum) + " with " +
+            number(given.given_out) + " of " + number(given.pool) + (given.pool == 1 ? " server" : " servers");
     if (given.next >= 0)
       text += "; next best: " + number(given.next) + (given.next == 1 ? " server, " : " servers, ") +
               rate_text(given.next_sum) + " in all";
@@ -333,6 +336,11 @@ class Phrases {
     if (given.given == 0) return "no I/O server and accesses its files directly";
     return number(given.given) + (given.given == 1 ? " I/O server (" : " I/O servers (") + given.servers + ")" +
            (given.shared ? ", shared with others" : "");
+  }
+
+  std::string none_up(const event::ServersGiven& given) const {
+    const std::string where = given.file_system.empty() ? "" : " on its file system, " + given.file_system;
+    return quoted(name_) + " gets no I/O server, because none is up" + where + "; epoch " + number(given.epoch);
   }
 
   // Returns the rule behind the number, as the end of a sentence.

@@ -136,6 +136,7 @@ struct alignas(64) Application {
   Time arrived{};               // time of the first HELLO
   bool forwards = false;        // the data of its files go through I/O servers, which hold none of them
   std::int64_t nodes = 1;       // compute nodes that it runs on
+  std::string file_system;      // target of the file system whose files it forwards; "": not known
   std::string bandwidth_curve;  // by number of I/O servers, as in HELLO; perhaps none
   Duration waited_before{};     // the part of `waited` before the last report
   // The estimated seconds by which I/O and waiting exceed what they would be uncoordinated; negative if they took

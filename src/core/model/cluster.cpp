@@ -53,6 +53,7 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.forwards = hello.forwards;
   application.nodes = std::clamp<std::int64_t>(hello.compute_nodes, 1, most_nodes);
   application.bandwidth_curve = hello.curve;
+  if (hello.file_system.size() <= event::longest_file_system) application.file_system = hello.file_system;
   give_name(application);
   if (!hello.job.empty()) by_job_.emplace(hello.job, &application);
   return application;

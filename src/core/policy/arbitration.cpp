@@ -3,6 +3,9 @@
 //
 // The numbers are decided anew when the set of applications or of servers changes. `static` never changes a running
 // job, but for a server that has gone. Applications to which servers were assigned by hand keep them for themselves.
+// Servers of one file system are a pool for the applications that forward its files. An application or a server that
+// has not said its file system fits all, so that such a server may be in several pools.
+//
 // An application that nobody has measured gets the number of `static` (section 3.1). Servers that are slower than
 // their peers are set aside, as by `set-aside`.
 #include <algorithm>
@@ -27,8 +30,9 @@ const AssignedServers* assigned_to(const ServersView& view, AppId application) {
   return found == view.assigned.end() ? nullptr : &*found;
 }
 
-// What is given out, and to whom.
+// What is given out of one file system, and to whom.
 struct Arbitration {
+  std::string_view file_system;  // "": there is no other
   std::vector<const model::Application*> applications;
   std::vector<const AssignedServers*> before;  // of each application; nullptr: none
   std::vector<Job> jobs;                       // the same, as the numbers are decided
@@ -36,11 +40,15 @@ struct Arbitration {
   allocation::Pool pool;
 };
 
-// All servers that are up, but for those that applications have by hand, as long as others are left.
-std::vector<std::string_view> servers_of(const ServersView& view) {
+bool is_up_for(const ServerStatus& server, const model::Application& application) {
+  return server.state == "up" && fits(server.file_system, application);
+}
+
+// The servers that are up and fit the application, but for those that others have by hand, as long as more are left.
+std::vector<std::string_view> servers_of(const ServersView& view, const model::Application& application) {
   std::vector<std::string_view> up, left;
   for (const ServerStatus& server : view.servers) {
-    if (server.state != "up") continue;
+    if (!is_up_for(server, application)) continue;
     up.push_back(server.name);
     const bool is_taken = std::ranges::any_of(view.assigned, [&](const AssignedServers& one) {
       return one.by_hand && std::ranges::count(one.servers, server.name) > 0;
@@ -63,6 +71,9 @@ bool is_measured(const model::Application& application) {
   return !allocation::parse_choices(application.bandwidth_curve).empty();
 }
 
+// Returns true if the application was given a number of servers, 0 included.
+bool has_number(const AssignedServers* before) { return before != nullptr && !before->none_fits; }
+
 // Leaves a job the number of servers that it has.
 void keep_number(Job& job, const AssignedServers& before) {
   const auto servers = static_cast<int>(before.servers.size());
@@ -72,19 +83,46 @@ void keep_number(Job& job, const AssignedServers& before) {
   job.choices = {{servers, bandwidth}};
 }
 
-Arbitration arbitration_of(const ServersView& view, bool keeps_numbers) {
-  Arbitration all;
-  all.servers = servers_of(view);
-  std::int64_t nodes = 0;
+using Applications = std::vector<const model::Application*>;
+
+// Returns the applications whose servers the policy decides about: those of each file system, in order of arrival.
+std::vector<Applications> by_file_system(const ServersView& view) {
+  std::vector<Applications> all;
   for (const auto& [id, application] : view.cluster.applications()) {
     const AssignedServers* const before = assigned_to(view, id);
     if (!application.forwards || (before != nullptr && before->by_hand)) continue;
-    all.applications.push_back(&application);
-    all.before.push_back(before);
-    nodes += application.nodes;
-    const std::int64_t processes = std::clamp<std::int64_t>(application.computing_processes(), 1, 1 << 30);
-    all.jobs.push_back({application.name, static_cast<int>(application.nodes), static_cast<int>(processes),
-                        allocation::parse_choices(application.bandwidth_curve)});
+    const auto same = std::ranges::find(all, application.file_system,
+                                        [](const Applications& some) { return some.front()->file_system; });
+    (same == all.end() ? all.emplace_back() : *same).push_back(&application);
+  }
+  return all;
+}
+
+// Returns true if the servers or the applications of other file systems are not in the pool of this application.
+bool has_others(const ServersView& view, const model::Application& application) {
+  return std::ranges::any_of(view.servers,
+                             [&](const ServerStatus& server) {
+                               return server.state == "up" && !fits(server.file_system, application);
+                             }) ||
+         std::ranges::any_of(view.cluster.applications(), [&](const auto& other) {
+           return other.second.forwards && other.second.file_system != application.file_system;
+         });
+}
+
+// `applications`: those of one file system.
+Arbitration arbitration_of(const ServersView& view, const Applications& applications, bool keeps_numbers) {
+  Arbitration all;
+  all.applications = applications;
+  const model::Application& first = *applications.front();
+  all.servers = servers_of(view, first);
+  if (has_others(view, first)) all.file_system = first.file_system;
+  std::int64_t nodes = 0;
+  for (const model::Application* const application : applications) {
+    all.before.push_back(assigned_to(view, application->id));
+    nodes += application->nodes;
+    const std::int64_t processes = std::clamp<std::int64_t>(application->computing_processes(), 1, 1 << 30);
+    all.jobs.push_back({application->name, static_cast<int>(application->nodes), static_cast<int>(processes),
+                        allocation::parse_choices(application->bandwidth_curve)});
   }
   const ArbitrationSettings& settings = view.arbitration;
   const auto servers = static_cast<std::int64_t>(all.servers.size());
@@ -94,7 +132,7 @@ Arbitration arbitration_of(const ServersView& view, bool keeps_numbers) {
       static_cast<int>(settings.system_servers > 0 ? settings.system_servers : std::max<std::int64_t>(servers, 1))};
   for (std::size_t i = 0; i < all.jobs.size(); ++i) {
     Job& job = all.jobs[i];
-    if (keeps_numbers && all.before[i] != nullptr) keep_number(job, *all.before[i]);
+    if (keeps_numbers && has_number(all.before[i])) keep_number(job, *all.before[i]);
     if (allocation::restricted(job, settings.rules).choices.empty())
       job.choices = {{default_number(job, all.pool, settings.rules), 0}};
   }
@@ -124,7 +162,7 @@ std::vector<std::vector<std::string_view>> seated(std::string_view policy, const
     allocation::Unseated& job = jobs.emplace_back();
     job.servers = given.servers;
     job.shares_one = given.shared && !shares_all;
-    if (set.before[i] == nullptr) continue;
+    if (!has_number(set.before[i])) continue;
     job.has = set.before[i]->servers;
     job.stays = policy == "static";
     if (job.stays) job.servers = static_cast<int>(job.has.size());  // also one that the rules do not allow any more
@@ -146,6 +184,8 @@ event::ServersGiven facts_of(std::size_t i, const Arbitration& set, const Number
   facts.given_out = numbers.all.servers;
   facts.pool = set.pool.servers;
   facts.fell_back = numbers.fell_back;
+  facts.file_system = set.file_system;
+  facts.none_up = set.servers.empty() && given.servers > 0;
   if (numbers.fell_back && rules.least_of_static) facts.least = *rules.least_of_static;
   if (!is_measured(*set.applications[i])) return facts;
   facts.bandwidth = static_cast<double>(given.bandwidth);
@@ -164,8 +204,10 @@ void add_next_best(std::size_t i, const Arbitration& set, const Numbers& numbers
 
 // True if the application has just these servers. Without a server that is up, it uses those that come, unless it is to
 // access its files directly.
-bool is_same(const AssignedServers* before, const std::vector<std::string_view>& now, bool direct) {
-  if (before == nullptr) return now.empty() && !direct;
+bool is_same(const AssignedServers* before, const std::vector<std::string_view>& now, bool direct, bool none_fits) {
+  if (before == nullptr) return now.empty() && !direct && !none_fits;
+  if (before->none_fits) return now.empty() && !direct;
+  if (none_fits) return false;
   if (before->servers.size() != now.size() || before->servers.empty() != direct) return false;
   return std::ranges::all_of(now, [&](std::string_view one) { return std::ranges::count(before->servers, one) > 0; });
 }
@@ -176,21 +218,24 @@ std::size_t steps_of_knapsack(const Arbitration& set) {
   return choices * static_cast<std::size_t>(set.pool.servers + 1);
 }
 
-void arbitrate(std::string_view policy, const ServersView& view, ServerDecision& decision) {
-  const Arbitration set = arbitration_of(view, policy == "static");
-  if (set.jobs.empty()) return;
+// `steps`: of knapsacks, spent so far on next best allocations.
+void arbitrate(std::string_view policy, const ServersView& view, const Arbitration& set, std::size_t& steps,
+               ServerDecision& decision) {
   const allocation::AllocationRules& rules = view.arbitration.rules;
   const Numbers numbers = numbers_by(policy, set, rules);
   const auto seats = seated(policy, set, numbers);
-  std::size_t steps = 0;
+  // If no server is up at all, the application uses those that come.
+  const bool are_others_up = std::ranges::count(view.servers, std::string_view{"up"}, &ServerStatus::state) > 0;
   for (std::size_t i = 0; i < set.jobs.size(); ++i) {
     const bool direct = numbers.all.jobs[i].servers == 0;
-    if (is_same(set.before[i], seats[i], direct)) continue;
+    const bool none_fits = set.servers.empty() && are_others_up && !direct;
+    if (is_same(set.before[i], seats[i], direct, none_fits)) continue;
     ServerChange change;
     change.action = ServerChange::Action::assign;
     change.application = set.applications[i]->id;
     change.servers.assign(seats[i].begin(), seats[i].end());
     change.direct = direct;
+    change.none_fits = none_fits;
     change.given = facts_of(i, set, numbers, seats[i].size(), rules);
     steps += steps_of_knapsack(set);
     if (policy == "mckp" && !numbers.fell_back && steps <= most_steps_for_next)
@@ -202,7 +247,11 @@ void arbitrate(std::string_view policy, const ServersView& view, ServerDecision&
 template <std::size_t number>
 ServerDecision decide(const ServersView& view, const event::Event& event) {
   ServerDecision decision = set_aside.decide(view, event);
-  if (view.set_changed) arbitrate(allocation::policies[number], view, decision);
+  if (!view.set_changed) return decision;
+  const std::string_view policy = allocation::policies[number];
+  std::size_t steps = 0;
+  for (const Applications& applications : by_file_system(view))
+    arbitrate(policy, view, arbitration_of(view, applications, policy == "static"), steps, decision);
   return decision;
 }
 

@@ -31,6 +31,7 @@ struct ServerStatus {
   MemberId member;         // none if it is lost
   std::string_view state;  // as in IO_SERVER: "up", "drained", "slow", "hung", "lost"
   std::string_view directory;
+  std::string_view file_system;  // the target of that of the directory, "dev:8:1"; "": not known
   bool write_behind = false;
   std::int64_t queue = 0;       // at its last report
   std::int64_t held_bytes = 0;  // at its last report
@@ -46,11 +47,18 @@ struct ServerStatus {
 // An application to which servers are assigned. It uses those of them that are in the map; all while none is.
 struct AssignedServers {
   AppId application;
-  std::vector<std::string_view> servers;  // none: it accesses its files directly
+  std::vector<std::string_view> servers;  // none: it accesses its files directly, or no server fits
   bool by_hand = false;                   // the policy cannot change it
   std::int64_t epoch = 0;                 // of its newest map
   std::int64_t adopted = 0;               // oldest epoch that it uses; 0: none
+  bool none_fits = false;                 // as in ServerChange
 };
+
+// Returns true if the server can forward accesses of the application: both are on one file system, as far as known.
+inline bool fits(std::string_view file_system_of_server, const model::Application& application) {
+  return file_system_of_server.empty() || application.file_system.empty() ||
+         file_system_of_server == application.file_system;
+}
 
 // An application whose collective I/O a policy has tuned.
 struct TunedApplication {
@@ -103,6 +111,8 @@ struct ServerChange {
   std::optional<std::string> method{};         // one of event::tuned_methods
   // Of `assign`: the application accesses its files directly. Only one that forwards may.
   bool direct = false;
+  // Of `assign`: no server that is up is on the application's file system. It uses none, and that is as if none ran.
+  bool none_fits = false;
   // Of `assign`: the number, as an arbitration policy explains it. The coordinator adds the servers.
   std::optional<event::ServersGiven> given{};
 };

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +15,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/device_target.hpp"
 #include "base/utf8.hpp"
 #include "bus/local_socket.hpp"
 #include "bus/private_directory.hpp"
@@ -187,6 +189,12 @@ server::HocketServer::ServerSettings settings_of(const ServerOptions& options, c
   return settings;
 }
 
+// Returns the target of the file system of the directory; "" if it is not there.
+std::string file_system_of(const std::string& directory) {
+  struct stat status {};
+  return stat(directory.c_str(), &status) == 0 ? device_target(major(status.st_dev), minor(status.st_dev)) : "";
+}
+
 // Runs the server until a signal stops it. Returns the exit code.
 int serve(const ServerOptions& options, const server::Injection& injection) {
   const sigset_t signals = prepare_process();
@@ -220,6 +228,7 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   about.server = options.name;
   about.addresses = addresses.value();
   about.directory = server.value()->directory();
+  about.file_system = file_system_of(about.directory);
   about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   about.write_behind = options.write_behind;
   about.exchange_bytes = static_cast<std::int64_t>(options.exchange_bytes);

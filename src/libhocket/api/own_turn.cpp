@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "base/clock.hpp"
+#include "base/device_target.hpp"
 #include "bus/client.hpp"
 
 namespace hocket::api {
@@ -82,7 +83,7 @@ class OwnMember {
     struct stat status {};
     if (!counts || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
     event::StartIo start;
-    start.target = "dev:" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+    start.target = device_target(major(status.st_dev), minor(status.st_dev));
     if (!joined() || !(coordinates_ || has_line(held_, start.target))) return false;
     start.request = RequestId{++last_};
     start.file = link_of("/proc/self/fd/" + std::to_string(file));

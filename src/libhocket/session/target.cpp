@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/device_target.hpp"
+
 namespace hocket::runtime {
 namespace {
 
@@ -31,9 +33,7 @@ std::string_view without_prefix(std::string_view file) {
                                                                                            : file.substr(colon + 1);
 }
 
-std::string target_of(dev_t device) {
-  return "dev:" + std::to_string(major(device)) + ":" + std::to_string(minor(device));
-}
+std::string target_of(dev_t device) { return device_target(major(device), minor(device)); }
 
 std::string target_of(std::string_view file) {
   std::string path(without_prefix(file));

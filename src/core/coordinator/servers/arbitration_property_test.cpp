@@ -1,5 +1,6 @@
 // Forwarded applications and servers come and go in random orders with fixed seeds, under each policy that gives out
-// servers. After each event the assignment in force is that which allocate() gives for the present set.
+// servers, on one or two file systems. After each event the assignment in force is that which allocate() gives for the
+// present set of each file system.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,6 +24,7 @@ constexpr std::int64_t system_nodes = 64, system_servers = 8;
 // What an application said, and what it was sent last.
 struct Running {
   Job job;
+  std::string file_system;
   std::vector<std::string> used;  // by its last map
   bool direct = false;
   bool has_map = false;
@@ -32,8 +34,15 @@ struct Running {
 
 class Model {
  public:
-  Model(std::string_view policy, std::uint64_t seed, const allocation::AllocationRules& rules)
-      : policy_(policy), random_(seed), rules_(rules), settings_(settings_of(policy, rules)), coordinator_(settings_) {}
+  // `file_systems`: their names; "": nobody says one.
+  Model(std::string_view policy, std::uint64_t seed, const allocation::AllocationRules& rules,
+        std::vector<std::string> file_systems)
+      : policy_(policy),
+        random_(seed),
+        rules_(rules),
+        file_systems_(std::move(file_systems)),
+        settings_(settings_of(policy, rules)),
+        coordinator_(settings_) {}
 
   void step() {
     now_ += milliseconds{pick(3000)};
@@ -55,9 +64,11 @@ class Model {
       case 4:
       case 5:
         if (server == servers_.end()) {
-          servers_[name] = {200 + ++last_, true};
+          servers_[name] = {200 + ++last_, true, any_file_system()};
           order_.push_back(name);
-          pass(servers_[name].member, event::Server{name, "unix:/" + name, "/d", 0, pick(2) == 0, 7});
+          event::Server said{name, "unix:/" + name, "/d", 0, pick(2) == 0, 7};
+          said.file_system = servers_[name].file_system;
+          pass(servers_[name].member, std::move(said));
         } else if (pick(2) == 0) {
           gone_ = true;
           pass(server->second.member, event::Lost{});
@@ -81,11 +92,13 @@ class Model {
   std::int64_t compared() const { return compared_; }
   std::int64_t shared() const { return shared_; }
   std::int64_t refused() const { return refused_; }
+  std::int64_t without() const { return without_; }
 
  private:
   struct ServerProcess {
     std::uint64_t member = 0;
     bool up = false;
+    std::string file_system;
   };
 
   static CoordinatorSettings settings_of(std::string_view policy, const allocation::AllocationRules& rules) {
@@ -96,6 +109,10 @@ class Model {
   }
 
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
+
+  std::string any_file_system() {
+    return file_systems_.size() == 1 ? file_systems_.front() : file_systems_[pick(file_systems_.size())];
+  }
 
   void start() {
     const std::uint64_t member = ++last_;
@@ -108,6 +125,7 @@ class Model {
     hello.forwards = true;
     hello.compute_nodes = one.job.nodes;
     hello.curve = allocation::text_of(one.job.choices);
+    hello.file_system = one.file_system = any_file_system();
     pass(member, hello);
   }
   void end(std::uint64_t member) {
@@ -131,17 +149,18 @@ class Model {
     }
   }
 
-  std::vector<std::string> up() const {
+  std::vector<std::string> up(const std::string& file_system) const {
     std::vector<std::string> names;
     for (const std::string& name : order_)
-      if (servers_.at(name).up) names.push_back(name);
+      if (servers_.at(name).up && servers_.at(name).file_system == file_system) names.push_back(name);
     return names;
   }
 
-  // The jobs of the present set: one without a choice that the rules allow has the number of `static`.
-  std::vector<Job> jobs(int pool) const {
+  // The jobs of a file system in the present set: one without a choice that the rules allow has the number of `static`.
+  std::vector<Job> jobs(const std::string& file_system, int pool) const {
     std::vector<Job> all;
     for (const auto& [member, one] : running_) {
+      if (one.file_system != file_system) continue;
       all.push_back(one.job);
       Job& job = all.back();
       if (!allocation::restricted(job, rules_).choices.empty()) continue;
@@ -155,16 +174,22 @@ class Model {
   }
 
   void check() {
-    const std::vector<std::string> present = up();
+    const bool is_any_up = std::ranges::any_of(servers_, [](const auto& entry) { return entry.second.up; });
+    for (const std::string& file_system : file_systems_) check(file_system, is_any_up);
+  }
+
+  void check(const std::string& file_system, bool is_any_up) {
+    const std::vector<std::string> present = up(file_system);
     for (const auto& [member, one] : running_) {
+      if (one.file_system != file_system) continue;
       for (const std::string& name : one.used) ASSERT_EQ(std::ranges::count(present, name), 1) << name << " has gone";
       if (policy_ == "static" && one.was_there && !one.before.empty() && !gone_) {
         ASSERT_EQ(one.used, one.before) << one.job.name << " is a running job";
       }
     }
-    if (present.empty() || policy_ == "static") return;
+    if (!is_any_up || policy_ == "static") return;
     const allocation::Pool pool{static_cast<int>(present.size()), system_nodes, system_servers};
-    const std::vector<Job> all = jobs(pool.servers);
+    const std::vector<Job> all = jobs(file_system, pool.servers);
     auto wanted = allocation::allocate(policy_, all, pool, rules_);
     if (!wanted) {
       ++refused_;
@@ -173,10 +198,13 @@ class Model {
     std::map<std::string, int> users;
     std::size_t i = 0;
     for (const auto& [member, one] : running_) {
-      const int servers = std::min(wanted.value().jobs[i++].servers, pool.servers);
+      if (one.file_system != file_system) continue;
+      const int number = wanted.value().jobs[i++].servers;
       ASSERT_TRUE(one.has_map) << one.job.name;
-      ASSERT_EQ(static_cast<int>(one.used.size()), servers) << one.job.name << " under " << policy_;
-      ASSERT_EQ(one.direct, servers == 0);
+      ASSERT_EQ(static_cast<int>(one.used.size()), std::min(number, pool.servers))
+          << one.job.name << " under " << policy_;
+      ASSERT_EQ(one.direct, number == 0) << "one without a server to have is not one that is to have none";
+      without_ += one.used.empty() && number > 0;
       for (const std::string& name : one.used) ++users[name];
       ++compared_;
     }
@@ -191,6 +219,7 @@ class Model {
   std::string_view policy_;
   std::mt19937_64 random_;
   allocation::AllocationRules rules_;
+  std::vector<std::string> file_systems_;
   CoordinatorSettings settings_;
   Coordinator coordinator_;
   Time now_{};
@@ -199,18 +228,19 @@ class Model {
   std::map<std::string, ServerProcess> servers_;
   std::vector<std::string> order_;  // of arrival
   bool gone_ = false;               // a server has gone in this step
-  std::int64_t compared_ = 0, shared_ = 0, refused_ = 0;
+  std::int64_t compared_ = 0, shared_ = 0, refused_ = 0, without_ = 0;
 };
 
 TEST(ArbitrationProperties, TheAssignmentInForceIsThatForThePresentSet) {
-  std::int64_t compared = 0, shared = 0, refused = 0;
+  const std::vector<std::vector<std::string>> file_systems{{""}, {"dev:0:25", "dev:8:1"}, {"dev:8:1"}};
+  std::int64_t compared = 0, shared = 0, refused = 0, without = 0;
   for (const std::string_view policy : allocation::policies) {
     for (std::uint64_t seed = 1; seed <= 24; ++seed) {
       const allocation::AllocationRules rules{.direct = seed % 2 == 0,
                                               .divides_evenly = seed % 3 == 0,
                                               .least_of_static = seed % 4 == 0 ? std::optional{0.8} : std::nullopt,
                                               .shared_server = seed % 5 == 0};
-      Model model{policy, seed, rules};
+      Model model{policy, seed, rules, file_systems[seed % 7 % 3]};
       for (int i = 0; i < 120; ++i) {
         model.step();
         if (::testing::Test::HasFatalFailure()) FAIL() << policy << ", seed " << seed << ", step " << i;
@@ -218,11 +248,13 @@ TEST(ArbitrationProperties, TheAssignmentInForceIsThatForThePresentSet) {
       compared += model.compared();
       shared += model.shared();
       refused += model.refused();
+      without += model.without();
     }
   }
   EXPECT_GT(compared, 30'000);
   EXPECT_GT(shared, 1'000);
   EXPECT_GT(refused, 300);
+  EXPECT_GT(without, 100) << "applications on whose file system no server was up, while others were";
 }
 
 }  // namespace

@@ -32,16 +32,19 @@ class ArbitrationTest : public testing::Script {
     return testing::describe(command);
   }
   Lines forward(std::int64_t ms, std::uint64_t member, const std::string& name, std::int64_t nodes,
-                const std::string& curve) {
+                const std::string& curve, const std::string& file_system = {}) {
     event::Hello hello{name + "-job", name, "/bin/" + name, "", "0.1", 99, nodes * 4};
     hello.forwards = true;
     hello.compute_nodes = nodes;
     hello.curve = curve;
+    hello.file_system = file_system;
     return at(ms, member, hello);
   }
-  Lines server(std::int64_t ms, std::uint64_t number) {
+  Lines server(std::int64_t ms, std::uint64_t number, const std::string& file_system = {}) {
     const std::string name = "s" + std::to_string(number);
-    return at(ms, 10 + number, event::Server{name, "unix:/" + name, "/scratch", 1 << 20, false, 77});
+    event::Server said{name, "unix:/" + name, "/scratch", 1 << 20, false, 77};
+    said.file_system = file_system;
+    return at(ms, 10 + number, std::move(said));
   }
   void servers(std::uint64_t count) {
     for (std::uint64_t i = 1; i <= count; ++i) server(0, i);
@@ -52,6 +55,8 @@ class ArbitrationTest : public testing::Script {
     return std::to_string(row.given_servers) + ": " + row.assigned_servers;
   }
   static constexpr std::uint64_t tool = 99;
+  static constexpr const char* shm = "dev:0:25";
+  static constexpr const char* disk = "dev:8:1";
 };
 
 TEST_F(ArbitrationTest, EachStartAndEndIsFollowedAtOnce) {
@@ -177,6 +182,84 @@ TEST_F(ArbitrationTest, AnotherPolicyTakesTheNumbersBack) {
   EXPECT_EQ(told, Lines{"1 SERVER_MAP 4 s1 s2"});
   EXPECT_EQ(given("a"), "-1: ");
   EXPECT_EQ(at(3, tool, event::SetPolicy{"one"}).front(), "1 SERVER_MAP 5 s1");
+}
+
+// ---- file systems --------------------------------------------------------------------------------------------------
+
+TEST_F(ArbitrationTest, EachFileSystemHasItsOwnPool) {
+  server(0, 1, shm);
+  server(0, 2, shm);
+  server(0, 3, disk);
+  EXPECT_EQ(forward(1, 1, "on-disk", 1, "1:5000000 2:9000000 3:12000000", disk),
+            (Lines{"1 SERVER_MAP 4 s3",
+                   "'on-disk' gets 1 I/O server (s3) by mckp for 1 node and 4 processes; expected: 5.0 MB/s; all 1 on "
+                   "dev:8:1: 5.0 MB/s with 1 of 1 server; epoch 4"}));
+  forward(2, 2, "in-memory", 1, "1:5 2:9", shm);
+  EXPECT_EQ(given("in-memory"), "2: s1, s2");
+  EXPECT_EQ(given("on-disk"), "1: s3");
+  server(3, 4, disk);
+  EXPECT_EQ(given("on-disk"), "2: s3, s4");
+  EXPECT_EQ(given("in-memory"), "2: s1, s2");
+}
+
+TEST_F(ArbitrationTest, OneWithoutAServerOnItsFileSystemIsGivenNone) {
+  server(0, 1, shm);
+  EXPECT_EQ(
+      forward(1, 1, "a", 1, "1:5", disk),
+      (Lines{"1 SERVER_MAP 2", "'a' gets no I/O server, because none is up on its file system, dev:8:1; epoch 2"}))
+      << "its map names none, but is not one of an application that is to have none";
+  EXPECT_EQ(given("a"), "0: ");
+  EXPECT_EQ(server(2, 2, shm), Lines{"1 SERVER_MAP 3"}) << "nothing is decided anew";
+  EXPECT_EQ(server(3, 3, disk).at(1), "1 SERVER_MAP 5 s3");
+  EXPECT_EQ(given("a"), "1: s3");
+  EXPECT_EQ(at(4, 13, event::Lost{}).at(1), "1 SERVER_MAP 7");
+  EXPECT_EQ(given("a"), "0: ");
+  EXPECT_EQ(at(5, tool, event::SetPolicy{"set-aside"}), Lines{"1 SERVER_MAP 8 s1 s2"}) << "all, as without a policy";
+}
+
+// To have none because none fits is no number that `static` keeps.
+TEST_F(ArbitrationTest, StaticGivesANumberWhenAServerFits) {
+  restart(settings("static", {{}, 32, 4}));
+  server(0, 1, shm);
+  forward(1, 1, "a", 16, "0:7 1:5", disk);
+  forward(1, 2, "b", 16, "", disk);
+  EXPECT_EQ(given("b"), "0: ");
+  server(2, 2, disk);
+  server(2, 3, disk);
+  EXPECT_EQ(given("b").substr(0, 2), "1:") << "as many as there were when the first one came";
+}
+
+TEST_F(ArbitrationTest, AnApplicationOrServerThatNamesNoFileSystemFitsAll) {
+  server(0, 1);
+  server(0, 2, shm);
+  server(0, 3, disk);
+  forward(1, 1, "a", 1, "1:5 2:9 3:12", disk);
+  EXPECT_EQ(given("a"), "2: s1, s3");
+  at(2, 1, event::Bye{});
+  forward(3, 2, "b", 1, "1:5 2:9 3:12");
+  EXPECT_EQ(given("b"), "3: s1, s2, s3");
+}
+
+TEST_F(ArbitrationTest, ServersAreAssignedByHandOnTheFileSystemOnly) {
+  restart(settings("set-aside"));
+  server(0, 1, shm);
+  server(0, 2, shm);
+  server(0, 3, disk);
+  forward(1, 1, "a", 1, "", disk);
+  forward(1, 2, "b", 1, "", shm);
+  forward(1, 3, "c", 1, "", "dev:8:2");
+  EXPECT_EQ(
+      at(2, tool, event::SetServer{"s1,s3", "assign", "a"}),
+      Lines{"99 REFUSED I/O server 's1' is on dev:0:25, and the files of 'a' are on dev:8:1: name servers on it"});
+  EXPECT_EQ(at(2, tool, event::SetServer{"2", "assign", "a"}),
+            Lines{"99 REFUSED cannot assign 2 servers: give 1 to 1, as many as are up on dev:8:1, or \"all\""});
+  EXPECT_EQ(at(2, tool, event::SetServer{"1", "assign", "c"}),
+            Lines{"99 REFUSED cannot assign 1 server: none is up on dev:8:2"});
+  EXPECT_EQ(given("a"), "-1: ");
+  at(3, tool, event::SetServer{"1", "assign", "a"});
+  EXPECT_EQ(given("a"), "1: s3") << "not s1, which came first";
+  at(3, tool, event::SetServer{"s2", "assign", "b"});
+  EXPECT_EQ(given("b"), "1: s2");
 }
 
 // Servers hold nothing of forwarded applications, so that others go on writing behind.

@@ -34,15 +34,32 @@ std::set<std::string> split(std::string_view text) {
   return names;
 }
 
+// Says why so many servers cannot be assigned to the application, if `fitting` of those that are up are on its file
+// system.
+std::string too_many(std::size_t count, std::size_t fitting, std::size_t up, const model::Application& application) {
+  const auto as_number = [](std::size_t value) { return number(static_cast<std::int64_t>(value)); };
+  const std::string where = fitting < up ? " on " + application.file_system : "";
+  const std::string start = "cannot assign " + as_number(count) + (count == 1 ? " server: " : " servers: ");
+  if (fitting == 0 && up > 0) return start + "none is up" + where;
+  return start + "give 1 to " + as_number(fitting) + ", as many as are up" + where + ", or \"all\"";
+}
+
 }  // namespace
 
-// Returns the servers that are up and assigned to the fewest other applications; of equal ones, those that came first.
-std::set<std::string> Servers::least_assigned(std::size_t count, AppId app) const {
+std::size_t Servers::up_for(const model::Application& application) const {
+  return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const ServerEntry& entry) {
+    return entry.state == ServerState::up && policy::fits(entry.said.file_system, application);
+  }));
+}
+
+// Returns the servers that are up, fit the application, and are assigned to the fewest others; of equal ones, those
+// that came first.
+std::set<std::string> Servers::least_assigned(std::size_t count, const model::Application& application) const {
   std::vector<std::pair<std::int64_t, const ServerEntry*>> ranked;
   for (const ServerEntry& entry : entries_) {
-    if (entry.state != ServerState::up) continue;
+    if (entry.state != ServerState::up || !policy::fits(entry.said.file_system, application)) continue;
     const auto uses = std::ranges::count_if(maps_, [&](const auto& other) {
-      return other.first != app && other.second.assigned.contains(entry.said.server);
+      return other.first != application.id && other.second.assigned.contains(entry.said.server);
     });
     ranked.emplace_back(uses, &entry);
   }
@@ -59,6 +76,15 @@ std::string Servers::gone_among(const std::set<std::string>& names) const {
   return gone == names.end() ? std::string{} : *gone;
 }
 
+const Servers::ServerEntry* Servers::misfit_among(const std::set<std::string>& names,
+                                                  const model::Application& application) const {
+  for (const std::string& name : names) {
+    const ServerEntry* const entry = find(name);
+    if (!policy::fits(entry->said.file_system, application)) return entry;
+  }
+  return nullptr;
+}
+
 void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) {
   const model::Application* application = cluster_.find_application(set.application);
   if (application == nullptr) {
@@ -69,11 +95,9 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
   const auto count = count_in(set.server);
   const bool direct = count == 0U && application->forwards;
   if (count && !direct) {
-    names = least_assigned(*count, application->id);
-    if (*count == 0 || names.size() < *count) {
-      return refuse(moment, "cannot assign " + number(static_cast<std::int64_t>(*count)) + " servers: give 1 to " +
-                                number(static_cast<std::int64_t>(up())) + ", as many as are up, or \"all\"");
-    }
+    names = least_assigned(*count, *application);
+    if (*count == 0 || names.size() < *count)
+      return refuse(moment, too_many(*count, up_for(*application), up(), *application));
   } else if (!direct && set.server != all_servers) {
     names = split(set.server);
     const bool is_list = !names.empty() && std::ranges::all_of(names, [](const auto& name) { return is_name(name); });
@@ -84,6 +108,11 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
     if (const std::string gone = gone_among(names); !gone.empty()) {
       return refuse(moment, "no server called " + quoted(gone) + " runs; 'hocket servers' lists them");
     }
+    if (const ServerEntry* const misfit = misfit_among(names, *application)) {
+      return refuse(moment, "I/O server " + quoted(misfit->said.server) + " is on " + misfit->said.file_system +
+                                ", and the files of " + quoted(application->name) + " are on " +
+                                application->file_system + ": name servers on it");
+    }
   }
   ApplicationMap& map = maps_.at(application->id);
   map.by_hand = direct || !names.empty();
@@ -93,11 +122,12 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
   publish(moment);
 }
 
-void Servers::assign(ApplicationMap& map, std::set<std::string> names, bool direct) {
-  map.reassigned = map.reassigned || names != map.assigned || direct != map.direct;
+void Servers::assign(ApplicationMap& map, std::set<std::string> names, bool direct, bool none_fits) {
+  map.reassigned = map.reassigned || names != map.assigned || direct != map.direct || none_fits != map.none_fits;
   users_changed_ |= names != map.assigned;
   map.assigned = std::move(names);
   map.direct = direct;
+  map.none_fits = none_fits;
 }
 
 void Servers::assign(const Moment& moment, const std::vector<const ServerChange*>& changes) {
@@ -124,7 +154,7 @@ bool Servers::reassign(const Moment& moment, const ServerChange& change) {
   if (application == nullptr) return false;  // it has left
   ApplicationMap& map = maps_.at(change.application);
   std::set<std::string> names(change.servers.begin(), change.servers.end());
-  if (names == map.assigned && change.direct == map.direct) return false;
+  if (names == map.assigned && change.direct == map.direct && change.none_fits == map.none_fits) return false;
   if (auto why = obstacle(*application, map, names, change.direct, moment.now)) {
     ignore(moment, application->name, map.ignored, change.text, *std::move(why));
     return false;
@@ -133,13 +163,14 @@ bool Servers::reassign(const Moment& moment, const ServerChange& change) {
   map.changed_set = set_;
   map.given = {};
   map.ignored.clear();
-  assign(map, std::move(names), change.direct);
+  assign(map, std::move(names), change.direct, change.none_fits);
   return true;
 }
 
 std::optional<event::Reason> Servers::obstacle(const model::Application& application, const ApplicationMap& map,
                                                const std::set<std::string>& names, bool direct, Time now) const {
   if (std::string gone = gone_among(names); !gone.empty()) return event::ServerGone{gone.substr(0, longest_name)};
+  if (misfit_among(names, application) != nullptr) return event::because(event::circumstance::other_file_system);
   if (direct && !map.forwards) return event::because(event::circumstance::not_forwarded);
   if (map.by_hand) return event::because(event::circumstance::assigned_by_hand);
   // Servers hold nothing of a forwarded application, so that a new map costs it nothing.
@@ -162,13 +193,14 @@ std::optional<event::Reason> Servers::too_soon(const model::Application& applica
 std::vector<policy::AssignedServers> Servers::assignments() const {
   std::vector<policy::AssignedServers> all;
   for (const auto& [app, map] : maps_) {
-    if (map.assigned.empty() && !map.direct) continue;
+    if (map.assigned.empty() && !map.direct && !map.none_fits) continue;
     const model::Application* application = cluster_.find(app);
     all.push_back({app,
                    {map.assigned.begin(), map.assigned.end()},
                    map.by_hand,
                    map.newest.epoch,
-                   application == nullptr ? 0 : epoch_of(*application)});
+                   application == nullptr ? 0 : epoch_of(*application),
+                   map.none_fits});
   }
   return all;
 }
@@ -239,8 +271,10 @@ std::string Servers::own_servers_of(const model::Application& application) const
 
 std::int64_t Servers::given_to(const model::Application& application) const {
   const auto found = maps_.find(application.id);
-  if (found == maps_.end() || (found->second.assigned.empty() && !found->second.direct)) return -1;
-  return static_cast<std::int64_t>(found->second.assigned.size());
+  if (found == maps_.end()) return -1;
+  const ApplicationMap& map = found->second;
+  if (map.assigned.empty() && !map.direct && !map.none_fits) return -1;
+  return static_cast<std::int64_t>(map.assigned.size());
 }
 
 double Servers::expected_of(const model::Application& application) const {

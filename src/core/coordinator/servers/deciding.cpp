@@ -19,6 +19,7 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
     status.member = entry.member;
     status.state = name_of(entry.state);
     status.directory = entry.said.directory;
+    status.file_system = entry.said.file_system;
     status.write_behind = entry.said.write_behind;
     status.queue = entry.queue;
     status.held_bytes = entry.held_bytes;

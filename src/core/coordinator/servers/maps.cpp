@@ -20,13 +20,14 @@ std::vector<ServerMap::MappedServer> Servers::in_map() const {
 }
 
 // Servers that are not assigned are set aside for the application: its files do not use them, and its data sets have
-// the same homes as those of others. While none of the assigned ones is in use, it uses all, unless it is to use none.
+// the same homes as those of others. While none of the assigned ones is in use, it uses all, unless it is to use none
+// or none fits.
 std::vector<ServerMap::MappedServer> Servers::map_of(const ApplicationMap& map,
                                                      std::vector<ServerMap::MappedServer> all) {
   const auto is_used = [&](const ServerMap::MappedServer& one) {
     return !one.set_aside && map.assigned.contains(one.name);
   };
-  if (!map.direct && std::ranges::none_of(all, is_used)) return all;
+  if (!map.direct && !map.none_fits && std::ranges::none_of(all, is_used)) return all;
   for (ServerMap::MappedServer& one : all) one.set_aside = !is_used(one);
   return all;
 }
@@ -49,7 +50,7 @@ void Servers::publish(const Moment& moment) {
   for (auto& [app, map] : maps_) {
     const bool reassigned = std::exchange(map.reassigned, false);
     if (!list_changes && !reassigned) continue;
-    const bool is_own = map.direct || !map.assigned.empty();
+    const bool is_own = map.direct || map.none_fits || !map.assigned.empty();
     std::string own = is_own ? event::text_of(map_of(map, all)) : list_.text;
     MapText& newest = map.newest;
     const bool is_new = newest.epoch == 0 && list_.epoch > 0;

@@ -97,6 +97,7 @@ void Servers::arrive(const Moment& moment, const event::Server& server) {
   entry.said = server;
   entry.member = moment.event.origin.member;
   entry.said.heartbeat = std::clamp<Duration>(server.heartbeat, {}, longest_heartbeat);
+  if (server.file_system.size() > event::longest_file_system) entry.said.file_system.clear();
   entry.heard = moment.now;
   apply(entry, ServerInput::arrive, moment.now);
   publish(moment);

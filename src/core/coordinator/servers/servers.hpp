@@ -185,8 +185,9 @@ class Servers {
   // What one application uses.
   struct ApplicationMap {
     bool forwards = false;
-    std::set<std::string> assigned;  // names; empty: it uses all servers, or none if it is `direct`
+    std::set<std::string> assigned;  // names; empty: all, or none if it is `direct` or `none_fits`
     bool direct = false;
+    bool none_fits = false;         // as in policy::ServerChange: its map names none
     event::ServersGiven given;      // the facts behind the policy's assignment
     std::int64_t changed_set = 0;   // `set_` when a policy changed it last
     bool by_hand = false;           // a tool assigned them
@@ -235,11 +236,15 @@ class Servers {
   // Carries out the new weights of one decision together, because each new map costs applications an adoption.
   void weigh(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
   void assign_by_hand(const Moment& moment, const event::SetServer& set);
-  void assign(ApplicationMap& map, std::set<std::string> names, bool direct = false);
+  void assign(ApplicationMap& map, std::set<std::string> names, bool direct = false, bool none_fits = false);
   void schedule_by_hand(const Moment& moment, const event::SetServer& set);
-  std::set<std::string> least_assigned(std::size_t count, AppId app) const;
+  std::set<std::string> least_assigned(std::size_t count, const model::Application& application) const;
+  // Returns how many servers are up that fit the application.
+  std::size_t up_for(const model::Application& application) const;
   // Returns the first of these names that no running server has; "" if all run.
   std::string gone_among(const std::set<std::string>& names) const;
+  // Returns the first of these running servers that does not fit the application; none if all do.
+  const ServerEntry* misfit_among(const std::set<std::string>& names, const model::Application& application) const;
   // Return why a server, or the servers of an application, are not changed so; nothing if they can be.
   std::optional<event::Reason> obstacle(const model::Application& application, const ApplicationMap& map,
                                         const std::set<std::string>& names, bool direct, Time now) const;
