@@ -91,9 +91,9 @@ class PolicyFiles : public testing::Test {
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
     if (!file) return {};
     using std::chrono::milliseconds;
-    policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", true, 3, 4, 5, 6, milliseconds{500},
+    policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", "", true, 3, 4, 5, 6, milliseconds{500},
                                        milliseconds{250}, model::SlowServers::Finding{}},
-                                      {"s2", MemberId{4}, "up", "/scratch"}};
+                                      {"s2", MemberId{4}, "up", "/scratch", ""}};
     servers[1].weight = 3;
     const policy::AssignedServers assigned[] = {{applications_[1]->id, {"s1", "s2"}, true, 7, 6}};
     const policy::TunedApplication tuned[] = {{applications_[1]->id, {2, 4096, ""}, {3, 4096, "list"}, "aggregators"}};
