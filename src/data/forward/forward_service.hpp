@@ -78,7 +78,7 @@ class ForwardService {
   // Returns what each application has had (ForwardQueue::shares).
   std::string shares() const { return queue_.shares(); }
   // Sets who asks hocketd for the applications of clients, from any thread, and takes its answers.
-  void ask_with(ForwardClients::AskHocketd ask) { clients_.ask_with(std::move(ask)); }
+  void ask_with(const ForwardClients::AskHocketd& ask) { clients_.ask_with(ask); }
   void vouched(const event::ApplicationFor& answer) { clients_.vouched(answer); }
 
  private:
