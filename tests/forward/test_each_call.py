@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from checkout import PROGRAMS
-from forward_kit import LIMIT_S, start_servers
+from forward_kit import LIMIT_S, NEEDS_MOUNTS, start_servers
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -26,7 +26,7 @@ CALLS = {
 }
 
 
-@pytest.fixture(scope="module", params=["dynamic", "static"])
+@pytest.fixture(scope="module", params=["dynamic", pytest.param("static", marks=NEEDS_MOUNTS)])
 def each_data_call(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     program = tmp_path_factory.mktemp("each") / request.param
     options = ["-static"] if request.param == "static" else []

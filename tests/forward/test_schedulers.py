@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import hocket, start_servers, wait_until
+from forward_kit import NEEDS_MOUNTS, hocket, start_servers, wait_until
 from hocket.bus import Bus
 from hocket.io_servers import SCHEDULERS as NAMES
 
@@ -250,6 +250,7 @@ def test_twins_lets_one_data_server_work_at_a_time(
     assert row["forward_waited_ns"] / row["forwarded"] > 200_000, row
 
 
+@NEEDS_MOUNTS
 def test_calls_through_a_mount_count_for_the_application(start_forward, start_daemon, mount: Path, prefix: Path):
     """The process that serves the mount is not the program's child."""
     start_daemon()

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import CORNERS, LIMIT_S, SQL, forwarded, pids_of_servers, start_servers, wait_until
+from forward_kit import CORNERS, LIMIT_S, NEEDS_MOUNTS, SQL, forwarded, pids_of_servers, start_servers, wait_until
 from processes import descendants
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = [pytest.mark.timeout(180), NEEDS_MOUNTS]
 
 BUSYBOX = "/bin/busybox"
 SERVES_MOUNT = "hocket-forward-fuse"

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import runtime_kit as kit
 from hocket import io_servers
 from hocket.bus import Bus
@@ -28,6 +29,21 @@ CORNERS = (
     "threads", "fork", "many", "direct", "large", "jump", "seccomp", "part", "limited",
     "rights", "stack", "mapped", "names", "record-locks",
 )  # fmt: skip
+
+
+def _mounts_are_allowed() -> bool:
+    """Return True if this user may mount by FUSE in a mount namespace of its own, whatever hocket does."""
+    try:
+        os.close(os.open("/dev/fuse", os.O_RDWR))
+        how = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "true"]
+        return subprocess.run(how, capture_output=True, timeout=LIMIT_S, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+NEEDS_MOUNTS = pytest.mark.skipif(
+    not _mounts_are_allowed(), reason="no FUSE mount in a namespace of its own is allowed to this user here"
+)
 
 
 def forwarded(run: kit.Run) -> int:
