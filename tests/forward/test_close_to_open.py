@@ -6,13 +6,21 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import LIMIT_S, build, forwarded, hocket, pids_of_servers, start_servers, wait_until
+from forward_kit import (
+    LIMIT_S,
+    build,
+    forwarded,
+    hocket,
+    kill_servers_while,
+    pids_of_servers,
+    start_servers,
+    wait_until,
+)
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -45,13 +53,7 @@ def test_a_program_sees_its_writes_while_servers_are_killed(
     start_servers(2, mount, prefix)
     cases = f"for case in {' '.join(ALONE)}; do {programs}/collected_writes $case {mount}/$case || exit; done"
     process = start_forward("sh", "-c", f"for i in $(seq 8); do {cases}; done", options=ASKED)
-    killed = 0
-    while process.poll() is None:
-        for pid in pids_of_servers().values():
-            time.sleep(0.01)
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-            start_servers(1, mount, prefix)
+    killed = kill_servers_while(process, mount, prefix, 0.01)
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, ""), run.out + run.err
     assert killed > 2 and "were collected first" in run.err

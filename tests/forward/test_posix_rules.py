@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import build, forwarded, hocket, pids_of_servers, start_servers
+from forward_kit import build, forwarded, hocket, kill_servers_while, pids_of_servers, start_servers
 
 pytestmark = pytest.mark.timeout(300)
 LIMIT_S = 150
@@ -59,13 +59,7 @@ def test_the_rules_hold_while_servers_are_killed(
     start_daemon()
     start_servers(2, mount, prefix)
     process = start_rules(consistency, ROUNDS)
-    killed = 0
-    while process.poll() is None:
-        for pid in pids_of_servers().values():
-            time.sleep(0.02)
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-            start_servers(1, mount, prefix)
+    killed = kill_servers_while(process, mount, prefix, 0.02)
     ends_well(process)
     assert killed > 2
 

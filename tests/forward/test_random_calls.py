@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import forwarded, hocket, pids_of_servers, start_servers, wait_until
+from forward_kit import forwarded, hocket, kill_servers_while, pids_of_servers, start_servers, wait_until
 
 CALLS = int(os.environ.get("HOCKET_FORWARD_CALLS", "100000"))
 LIMIT_S = 60 + CALLS / 500
@@ -37,13 +36,7 @@ def test_random_calls_survive_servers_that_are_killed(
     start_servers(2, mount, prefix)
     words = [programs / "random_calls", "2", str(CALLS), mount]
     process = start_forward(*words, options=("--consistency", consistency))
-    killed = 0
-    while process.poll() is None:
-        for pid in pids_of_servers().values():
-            time.sleep(0.05)
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-            start_servers(1, mount, prefix)
+    killed = kill_servers_while(process, mount, prefix, 0.05)
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
     assert killed > 2 and forwarded(run) > CALLS / 10

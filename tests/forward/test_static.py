@@ -15,7 +15,17 @@ from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import CORNERS, LIMIT_S, NEEDS_MOUNTS, SQL, forwarded, pids_of_servers, start_servers, wait_until
+from forward_kit import (
+    CORNERS,
+    LIMIT_S,
+    NEEDS_MOUNTS,
+    SQL,
+    forwarded,
+    kill_servers_while,
+    pids_of_servers,
+    start_servers,
+    wait_until,
+)
 from processes import descendants
 
 pytestmark = [pytest.mark.timeout(180), NEEDS_MOUNTS]
@@ -71,13 +81,7 @@ def test_random_calls_survive_servers_that_are_killed(
     start_daemon()
     start_servers(2, mount, prefix)
     process = start_forward(static_programs / "random_calls", "3", "20000", mount)
-    killed = 0
-    while process.poll() is None and killed < 12:
-        for pid in pids_of_servers().values():
-            time.sleep(0.05)
-            os.kill(pid, signal.SIGKILL)
-            killed += 1
-            start_servers(1, mount, prefix)
+    killed = kill_servers_while(process, mount, prefix, 0.05, 12)
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, "ok 20000\n"), run.out + run.err
     assert killed > 2 and forwarded(run) > 100

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -79,3 +81,18 @@ def start_servers(count: int, mount: Path, prefix: Path, *options: str) -> None:
 def build(source: str, target: Path, *options: str) -> Path:
     subprocess.run(["cc", *options, "-o", target, "-xc", "-"], input=source.encode(), check=True, timeout=LIMIT_S)
     return target
+
+
+def kill_servers_while(process: subprocess.Popen, mount: Path, prefix: Path, pause_s: float, most: float = inf) -> int:
+    """Kill the servers one after the other, and start another for each, until the process ends or `most` are killed.
+
+    Return how many were killed.
+    """
+    killed = 0
+    while process.poll() is None and killed < most:
+        for pid in pids_of_servers().values():
+            time.sleep(pause_s)
+            os.kill(pid, signal.SIGKILL)
+            killed += 1
+            start_servers(1, mount, prefix)
+    return killed
