@@ -27,7 +27,7 @@ LIMIT = 64 << 20  # bytes/s of the server
 SECONDS = 4.0  # that are counted
 START_S = 5.0  # until all clients write
 LEAST_SHARE = 0.9  # of the fair share
-# How much of the server is the small job's fair share.
+# The fair share of the small job, as a part of the server.
 FAIR_PARTS = {"job-fair": 1 / 2, "wfq": 1 / 2, "size-fair": SMALL / (SMALL + LARGE)}
 STRIDED, STRIDED_BLOCK, STRIDED_BLOCKS = 16, 4096, 200  # clients, bytes, blocks of each
 

@@ -94,7 +94,7 @@ class ForwardPage:
         for number, name in enumerate(names):
             at = SOCKETS_AT + number * SOCKET_BYTES
             self._memory[at : at + SOCKET_BYTES] = name.ljust(SOCKET_BYTES, b"\0")
-        # At no moment there is neither a server nor the word that there is to be none: calls would fail.
+        # Calls would fail at a moment with neither a server nor the mark that there is to be none.
         if direct:
             self._set_number(DIRECT_AT, 1)
         self._set_number(SERVERS_AT, len(names))

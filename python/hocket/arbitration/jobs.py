@@ -14,12 +14,12 @@ MB = 1_000_000
 MOST_MB_S = 1e9
 FILE_KEYS = ("servers", "system", "job")
 JOB_KEYS = ("name", "nodes", "processes", "bandwidth_mb_s")
-# What a file may have besides, for 'hocket workload'; it is read in hocket/workload/jobs.py.
+# A file may have these besides, for 'hocket workload'; they are read in hocket/workload/jobs.py.
 WORKLOAD_FILE_KEYS = ("limit", "direct", "time_limit_s", "queue")
 WORKLOAD_JOB_KEYS = ("command", "pattern", "bytes", "arrival_s", "repeat", "time_limit_s")
 
 
-# What the store of curves has of a job besides (curves/store.py).
+# The store of curves has these of a job besides (curves/store.py).
 STORE_KEYS = (
     "found", "runs", "when", "like", "confidence", "shape_mb_s", "other_s_per_mb", "measured_mb_s", "measured_weight"
 )  # fmt: skip

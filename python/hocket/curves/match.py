@@ -100,7 +100,7 @@ def match(accesses: Sequence[Access], nodes: int, processes: int, patterns: Sequ
         return None
     parts = []
     for access in accesses:
-        # Of equally near ones, programs are more like that without O_DIRECT.
+        # Programs are more like the pattern without O_DIRECT, if both are equally near.
         near = min(usable, key=lambda one: (round(distance(access, nodes, processes, one), 9), one.direct, one.name))
         parts.append(Part(access, near, distance(access, nodes, processes, near), access.bytes / total))
     parts.sort(key=lambda part: -part.share)

@@ -75,7 +75,7 @@ inline constexpr std::string_view policies[] = {"zero", "one", "static", "size",
 Result<Allocation> allocate(std::string_view policy, std::span<const Job> jobs, const Pool& pool,
                             const AllocationRules& rules = {});
 
-// What a job is not to have.
+// An allocation that a job is not to have.
 struct OtherThan {
   std::size_t job = 0;  // its number
   JobAllocation given;

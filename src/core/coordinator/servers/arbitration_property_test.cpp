@@ -21,7 +21,7 @@ using std::chrono::seconds;
 constexpr std::uint64_t tool = 99;
 constexpr std::int64_t system_nodes = 64, system_servers = 8;
 
-// What an application said, and what it was sent last.
+// An application: its words in HELLO, and its newest map.
 struct Running {
   Job job;
   std::string file_system;
