@@ -5,6 +5,10 @@ paper states 2.7 s. Cases are usual curves by seed, each rule that `mckp` may ha
 solver or for arithmetic. Times are CPU times of one core, medians of 101; HiGHS solves the instance as a mixed-integer
 program, through scipy, and applies the rules itself. Where bandwidths have few different values, so that many
 allocations are as good as the best, it also finds the fewest servers.
+
+The last two lines are about what `mckp` gives: in no pool and set of GekkoFWD's Fig. 3 (10,000 sets of 16 patterns) in
+which `static` shares no server may it have less bandwidth than `static`. Where `static` shares servers, they are
+counted.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from typing import Any
 
 import numpy
 from figures import report
+from reproduce import gekkofwd_sets
+from reproduce.gekkofwd_curves import curves
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import lil_matrix
 
@@ -109,8 +115,22 @@ def solved(told: dict[str, Any]) -> tuple[int, int | None, float]:
     return sum(one[3] for one in taken), servers if ties else None, took_s
 
 
+def beside_static() -> bool:
+    """Report in how many pools and sets `mckp` has less bandwidth than `static`. Return False if a bound is missed."""
+    jobs, pools = curves(gekkofwd_sets.SEED), gekkofwd_sets.POOLS
+    sets = gekkofwd_sets.drawn(len(jobs), gekkofwd_sets.SETS, gekkofwd_sets.SEED)
+    counts = gekkofwd_sets.beside_static(gekkofwd_sets.allocated(jobs, pools, sets), pools)
+    ok = True
+    for where, how, bound in (("alone", "shares no server", 0), ("shared", "shares servers", None)):
+        case = f"mckp below static where static {how}, {len(pools)} pools of {len(sets)} sets"
+        less, more = counts[f"{where}_less"], counts[f"{where}_more"]
+        within = bound is None or (less <= bound and counts[where] > 0)
+        ok = report("arbitrate", case, less, "sets", counts[where], bound, within, above_static=more) and ok
+    return ok
+
+
 def main() -> int:
-    """Measure each instance; the exit code is 1 if the bound is missed, or if the optima differ."""
+    """Measure each instance; the exit code is 1 if a bound is missed, or if the optima differ."""
     ok = True
     for name, seed in CASES:
         words = [PROGRAM, name, str(seed)]
@@ -122,7 +142,7 @@ def main() -> int:
         more = {"worst_s": told["worst_s"], "same_optimum": same, "paper_s": PAPER_S}
         within = same and (bound_s is None or told["median_s"] <= bound_s)
         ok = report("arbitrate", case, told["median_s"], "s", highs_s, bound_s, within, **more) and ok
-    return 0 if ok else 1
+    return 0 if beside_static() and ok else 1
 
 
 if __name__ == "__main__":

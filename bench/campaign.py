@@ -30,6 +30,7 @@ from pathlib import Path
 
 from both_mpis import environment, mpiexec
 from hocket import paths
+from hocket.process_group import signal_group
 
 REPO = Path(__file__).resolve().parent.parent
 SOURCE = Path(__file__).with_suffix(".c")
@@ -316,7 +317,7 @@ def run_at(site: Site, program: Path, seconds: float) -> dict:
     try:
         said, _ = job.communicate(timeout=seconds + HANG_S)
     except subprocess.TimeoutExpired:
-        os.killpg(job.pid, signal.SIGKILL)
+        signal_group(job, signal.SIGKILL)
         said, _ = job.communicate()
         for timer in timers:
             timer.cancel()

@@ -1,16 +1,31 @@
-// Helpers of the C++ benchmarks: CPU time, medians, and the JSON line that bench/README.md describes.
+// Helpers of the C++ benchmarks: CPU time, medians, errors, and the JSON line that bench/README.md describes.
 #pragma once
 
+#include <errno.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace bench {
+
+// Ends the benchmark after an error.
+[[noreturn]] inline void die(const std::string& text) {
+  std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, text.c_str());
+  std::exit(2);
+}
+
+// Returns the value of a hocket::Result, or ends the benchmark with its error.
+template <class Result>
+auto good(Result result) {
+  if (!result) die(result.error().text);
+  return std::move(result).value();
+}
 
 // Returns the CPU time of this thread in seconds. Other programs then cost cache, but no waiting for the core.
 inline double cpu_s() {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 
+Bound = float | tuple[float, float] | None  # a value, or the least and the most
+
 
 def line(
-    bench: str, case: str, value: float, unit: str, reference: float | None, bound: float | None, ok: bool, **more
+    bench: str, case: str, value: float, unit: str, reference: float | None, bound: Bound, ok: bool, **more
 ) -> dict:
     """Return one figure beside its reference, if it has one. `more` has the keys that only this benchmark reports."""
     ratio = value / reference if reference else None

@@ -82,22 +82,47 @@ def rate(
     return report("forward", case, value, "MB/s", other, bound, bound is None or share >= bound, **spread)
 
 
-def difference(case: str, words: Sequence[str], directory: Path, bound: float | None) -> bool:
+def difference(case: str, words: Sequence[str], directory: Path, bound: float | None, *options: str) -> bool:
     """Report how many nanoseconds more a call takes that is not forwarded."""
-    direct_ns, with_ns = pairs(words, directory, directly, through(1))
+    direct_ns, with_ns = pairs(words, directory, directly, through(1, *options))
     more = median(one - other for one, other in zip(with_ns, direct_ns, strict=True))
     return report("forward", case, more, "ns", median(direct_ns), bound, bound is None or more <= bound)
 
 
-def calls_of_open(directory: Path) -> bool:
-    """Report how many system calls more an open and close takes, of a file that no data call uses."""
+def calls_of_open(case: str, words: Sequence[str], directory: Path, *options: str) -> bool:
+    """Report how many system calls more the probe makes for each open. `words`: its words, but for the number of opens.
+
+    The difference of two numbers of opens leaves out what a process does once.
+    """
 
     def calls(way: Way) -> float:
-        many, few = (counted(["open", str(opens)], directory, way) for opens in (3000, 1000))
+        many, few = (counted([words[0], str(opens), *words[1:]], directory, way) for opens in (3000, 1000))
         return (many - few) / 2000
 
-    more = calls(through(1)) - calls(directly)
-    return report("forward", "open and close, system calls more", more, "calls", 2, 1, more <= 1)
+    direct = calls(directly)
+    more = calls(through(1, *options)) - direct
+    return report("forward", f"{case}, system calls more", more, "calls", direct, 1, more <= 1)
+
+
+def elsewhere(memory: Path, others: dict[str, Path]) -> list[bool]:
+    """Report what a file that is not below the prefix costs more: its first read, and open, read, and close.
+
+    `others`: files on the file system of the prefix, and on another one.
+    """
+    ok = []
+    late = ("--consistency", "close-to-open")
+    for options, how in (((), ""), (late, ", close-to-open")):
+        for where, directory in others.items():
+            file = directory / "file"
+            file.write_bytes(b"byte")
+            case = f"open, read and close on {where}{how}"
+            first = f"the first read on {where}{how}, more by"
+            ok += [
+                difference(first, ["first", "20000", str(file)], memory, MOST_CALL_NS, *options),
+                difference(f"{case}, more by", ["reopen", "20000", str(file)], memory, None, *options),
+                calls_of_open(case, ["reopen", str(file)], memory, *options),
+            ]
+    return ok
 
 
 def counted(words: Sequence[str], directory: Path, way: Way) -> int:
@@ -138,7 +163,7 @@ def cases(memory: Path, disk: Path, programs: Path) -> list[bool]:
         ),
         difference("a write elsewhere, more by", ["null", "2000000"], memory, MOST_CALL_NS),
         difference("open and close, more by", ["open", "50000"], memory, None),
-        calls_of_open(memory),
+        calls_of_open("open and close", ["open"], memory),
     ]
 
 
@@ -146,11 +171,14 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="hocket-bench-", dir="/dev/shm") as memory,
         tempfile.TemporaryDirectory(prefix="hocket-bench-", dir="/var/tmp") as disk,
+        tempfile.TemporaryDirectory(prefix="hocket-bench-", dir="/dev/shm") as beside,
         tempfile.TemporaryDirectory(prefix="hocket-bench-", dir="/tmp") as runtime,
     ):
         os.environ |= {"HOCKET_DIR": runtime, "XDG_DATA_HOME": runtime}  # curves of benchmarks are of no use later
         try:
-            return 0 if all(cases(Path(memory), Path(disk), Path(runtime))) else 1
+            ok = cases(Path(memory), Path(disk), Path(runtime))
+            ok += elsewhere(Path(memory), {"the same file system": Path(beside), "another one": Path(disk)})
+            return 0 if all(ok) else 1
         finally:
             subprocess.run([sys.executable, "-m", "hocket.cli", "daemon", "stop"], capture_output=True, check=False)
 

@@ -11,6 +11,9 @@
 //
 // forward_probe null CALLS DIRECTORY: prints the nanoseconds of one write of a byte to /dev/null.
 // forward_probe open CALLS DIRECTORY: prints the nanoseconds of opening and closing a file of the directory.
+// forward_probe first CALLS FILE DIRECTORY: prints the nanoseconds of the first read of a byte after an open of FILE.
+// forward_probe reopen CALLS FILE DIRECTORY: prints the nanoseconds of opening it, reading a byte, and closing it.
+// CALLS is a multiple of 100, and neither uses the directory.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -135,6 +138,33 @@ static double open_ns(long calls, const char* directory) {
   return (now_s() - began) / (double)calls * 1e9;
 }
 
+enum { at_a_time = 100 };
+
+static int compare(const void* one, const void* other) {
+  const double a = *(const double*)one, b = *(const double*)other;
+  return (a > b) - (a < b);
+}
+
+// Measures calls on descriptors of a file, `at_a_time` in a row: all three calls, or only the read. Returns the median
+// in nanoseconds for one, because other programs may interrupt some of them.
+static double reopen_ns(long calls, const char* path, int is_read_alone) {
+  const long samples = calls / at_a_time;
+  double* const took_s = calloc((size_t)samples, sizeof *took_s);
+  int opened[at_a_time];
+  char byte;
+  for (long sample = 0; sample < samples; ++sample) {
+    double began = now_s();
+    for (int i = 0; i < at_a_time; ++i) need((opened[i] = open(path, O_RDONLY)) >= 0, path);
+    if (is_read_alone) began = now_s();
+    for (int i = 0; i < at_a_time; ++i) need(read(opened[i], &byte, 1) == 1, "read");
+    if (is_read_alone) took_s[sample] = now_s() - began;
+    for (int i = 0; i < at_a_time; ++i) need(close(opened[i]) == 0, "close");
+    if (!is_read_alone) took_s[sample] = now_s() - began;
+  }
+  qsort(took_s, (size_t)samples, sizeof *took_s, compare);
+  return took_s[samples / 2] / at_a_time * 1e9;
+}
+
 int main(int count, char** words) {
   const int strided = count == 8 && strcmp(words[1], "strided") == 0;
   if (strided || (count == 8 && strcmp(words[1], "write") == 0))
@@ -146,6 +176,10 @@ int main(int count, char** words) {
     printf("%.3f\n", null_ns(atol(words[2])));
   else if (count == 4 && strcmp(words[1], "open") == 0)
     printf("%.3f\n", open_ns(atol(words[2]), words[3]));
+  else if (count == 5 && strcmp(words[1], "first") == 0)
+    printf("%.3f\n", reopen_ns(atol(words[2]), words[3], 1));
+  else if (count == 5 && strcmp(words[1], "reopen") == 0)
+    printf("%.3f\n", reopen_ns(atol(words[2]), words[3], 0));
   else
     return 2;
   return 0;

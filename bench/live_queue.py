@@ -1,7 +1,7 @@
 """`./dev bench workload`: GekkoFWD's queue of jobs, live (section 5.3), beside what its curves predict.
 
 The jobs of scenarios/workloads/gekkofwd-queue.toml are explored, each alone, and then run as a queue under four
-policies, in interleaved order. An interrupted benchmark resumes where it was. It takes about 40 minutes; most of that
+policies, in interleaved order. An interrupted benchmark resumes where it was. It takes about an hour; most of that
 is sleep, because each I/O server is limited to 20 MiB/s.
 """
 
@@ -23,7 +23,7 @@ OUTPUT = REPO / "build" / "bench-workload"
 PICTURE = REPO / "build" / "bench-workload.png"
 POLICIES = ("mckp", "static", "size", "one")
 MEMORY = Path("/dev/shm")  # files are in memory, so that no disk limits the servers
-EXPLORATIONS, RUNS = 3, 5
+EXPLORATIONS, RUNS = 5, 5
 WITHIN = 0.10  # of the predicted aggregate bandwidth
 LEAST_GAIN = 1.3  # of mckp over static, as predicted
 PAPER_GAIN = 1.9

@@ -27,12 +27,13 @@
 
 #include "malleable/memory.hpp"
 #include "malleable/redistribution.hpp"
-#include "redistribute/partition.hpp"
+#include "redistribute/plan.hpp"
 
 using namespace hocket;
 
 namespace {
 
+using redistribute::ElementRange;
 using redistribute::Partition;
 using redistribute::RedistributionPlan;
 using redistribute::Roles;
@@ -125,18 +126,25 @@ std::uint8_t expected(std::size_t array, std::int64_t byte) {
   return static_cast<std::uint8_t>((static_cast<std::uint64_t>(byte) / 8 * 2654435761U >> 13U) + array);
 }
 
+// Elements that this process holds of each array, before and after.
+struct Held {
+  ElementRange before;
+  ElementRange after;
+};
+std::vector<Held> held;
+
 // Fills the source's memory and sets the transfer's origin.
 void fill(ArrayTransfer& t, std::byte* memory, std::size_t array) {
-  const std::int64_t first = t.plan.before.first * t.element_bytes;
-  const std::int64_t bytes = t.plan.before.count() * t.element_bytes;
+  const std::int64_t first = held[array].before.first * t.element_bytes;
+  const std::int64_t bytes = t.plan.before * t.element_bytes;
   for (std::int64_t i = 0; i < bytes; ++i) memory[i] = static_cast<std::byte>(expected(array, first + i));
   t.from = memory;
 }
 
 // Checks the received bytes. To save time it skips every second stretch of 4 KiB, except in the last 8 KiB.
 bool right(const ArrayTransfer& t, std::size_t array) {
-  const std::int64_t first = t.plan.after.first * t.element_bytes;
-  const std::int64_t bytes = t.plan.after.count() * t.element_bytes;
+  const std::int64_t first = held[array].after.first * t.element_bytes;
+  const std::int64_t bytes = t.plan.after * t.element_bytes;
   for (std::int64_t i = 0; i < bytes; i += i % 4096 == 0 && bytes - i > 8192 ? 4097 : 1) {
     if (t.to[i] != static_cast<std::byte>(expected(array, first + i))) return false;
   }
@@ -160,19 +168,16 @@ void bare(MPI_Comm all, const std::vector<ArrayTransfer>& transfers) {
     std::vector<Count> sent(ranks), received(ranks);
     std::vector<Place> sent_at(ranks), received_at(ranks);
     for (const auto& m : t.plan.sends) {
-      sent[m.peer] = static_cast<Count>(m.elements.count());
-      sent_at[m.peer] = static_cast<Place>(m.elements.first - t.plan.before.first);
+      sent[m.peer] = static_cast<Count>(m.places.front().count());
+      sent_at[m.peer] = static_cast<Place>(m.places.front().first);
     }
     for (const auto& m : t.plan.receives) {
-      received[m.peer] = static_cast<Count>(m.elements.count());
-      received_at[m.peer] = static_cast<Place>(m.elements.first - t.plan.after.first);
+      received[m.peer] = static_cast<Count>(m.places.front().count());
+      received_at[m.peer] = static_cast<Place>(m.places.front().first);
     }
-    const auto& kept = t.plan.kept;
-    const std::int64_t kept_from = kept.first - t.plan.before.first;
-    const std::int64_t kept_to = kept.first - t.plan.after.first;
-    if (kept.count() > 0)
-      std::memcpy(t.to + kept_to * t.element_bytes, t.from + kept_from * t.element_bytes,
-                  static_cast<std::size_t>(kept.count() * t.element_bytes));
+    for (const auto& kept : t.plan.kept)
+      std::memcpy(t.to + kept.to * t.element_bytes, t.from + kept.from * t.element_bytes,
+                  static_cast<std::size_t>(kept.count * t.element_bytes));
     MPI_Datatype element = t.element_bytes == 8 ? MPI_DOUBLE : MPI_INT32_T;
 #ifdef OPEN_MPI
     MPI_Alltoallv(t.from, sent.data(), sent_at.data(), element, t.to, received.data(), received_at.data(), element,
@@ -234,7 +239,7 @@ std::vector<Variant> variants(bool all_strategies) {
 std::vector<Memory> make_room(std::vector<ArrayTransfer>& transfers) {
   std::vector<Memory> memory;
   for (ArrayTransfer& t : transfers) {
-    memory.push_back(Memory::allocate(t.plan.after.count() * t.element_bytes));
+    memory.push_back(Memory::allocate(t.plan.after * t.element_bytes));
     t.to = memory.back().data();
   }
   return memory;
@@ -255,7 +260,7 @@ void print_worst(MPI_Comm all, const std::string& variant, double seconds, doubl
 void sample(MPI_Comm all, const Variant& variant, std::vector<ArrayTransfer> transfers, std::int64_t rest) {
   const std::vector<Memory> memory = make_room(transfers);
   std::int64_t arrays = 0;
-  for (const ArrayTransfer& t : transfers) arrays += (t.plan.before.count() + t.plan.after.count()) * t.element_bytes;
+  for (const ArrayTransfer& t : transfers) arrays += (t.plan.before + t.plan.after) * t.element_bytes;
   // Everything that is not part of the transfer is allocated before this point.
   forget_peak();
   MPI_Barrier(all);
@@ -302,22 +307,22 @@ void copy_as_much(const std::vector<ArrayTransfer>& transfers, const std::byte* 
       const Memory to = Memory::allocate(elements * t.element_bytes);
       std::memcpy(to.data(), filled, static_cast<std::size_t>(elements * t.element_bytes));
     };
-    copy(t.plan.kept.count());
-    for (const auto& m : t.plan.sends) copy(m.elements.count());
-    for (const auto& m : t.plan.receives) copy(m.elements.count());
+    copy(t.plan.kept_count());
+    for (const auto& m : t.plan.sends) copy(redistribute::count(m.places));
+    for (const auto& m : t.plan.receives) copy(redistribute::count(m.places));
   }
 }
 
 // Measures iterations during a redistribution, beside copying threads, and alone. Processes that are no sources only
 // take part in the transfer.
 void sample_iterations(MPI_Comm all, std::vector<ArrayTransfer> transfers, Method method, Strategy strategy) {
-  const bool computes = transfers.front().plan.before.count() > 0;
+  const bool computes = transfers.front().plan.before > 0;
   double alone = 0;
   double copying = 0;
   double moving = 0;
   std::int64_t longest = 0;  // length of the longest message
   for (const ArrayTransfer& t : transfers)
-    longest = std::max(longest, std::max(t.plan.before.count(), t.plan.after.count()) * t.element_bytes);
+    longest = std::max(longest, std::max(t.plan.before, t.plan.after) * t.element_bytes);
   // The copying thread reads from this memory; its pages exist before the measurement.
   Memory filled = Memory::allocate(longest);
   std::memset(filled.data(), 1, static_cast<std::size_t>(longest));
@@ -377,7 +382,9 @@ int main(int argc, char** argv) {
     ArrayTransfer t;
     t.element_bytes = arrays[i].element_bytes;
     t.plan = plan(arrays[i].before, arrays[i].after, merge_roles(sources, targets), rank);
-    memory.push_back(Memory::allocate(t.plan.before.count() * t.element_bytes));
+    held.push_back({rank < sources ? arrays[i].before.part(rank) : ElementRange{},
+                    rank < targets ? arrays[i].after.part(rank) : ElementRange{}});
+    memory.push_back(Memory::allocate(t.plan.before * t.element_bytes));
     fill(t, memory.back().data(), i);
     transfers.push_back(t);
   }

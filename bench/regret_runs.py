@@ -17,7 +17,8 @@ from threading import Thread
 from hocket.analysis import Analysis, analyse
 from hocket.errors import HocketError
 from hocket.paths import prefix
-from hocket.private_daemon import end_group, private_daemon
+from hocket.private_daemon import private_daemon
+from hocket.process_group import end_group
 from hocket.reconfigure.runs import last_line
 from hocket.trace import read_trace
 from regret_programs import LOG, Drawn, Places, program, system_of, unknowns

@@ -21,9 +21,11 @@ KEYS = ("bench", "case", "value", "unit", "reference", "ratio", "bound", "ok")
 # Each name has a command. Some programs are built; the others are Python files beside this one.
 BENCHMARKS: dict[str, list[str]] = {
     "grant": [str(BUILD / "bench_grant")],
+    "cluster": [str(BUILD / "bench_cluster")],
     "overhead": [sys.executable, str(REPO / "bench" / "overhead.py")],
     "coordinator": [str(BUILD / "bench_coordinator")],
     "simulator": [str(BUILD / "bench_simulator")],
+    "scale": [sys.executable, str(REPO / "bench" / "scale.py")],
     "reconfigure": [sys.executable, str(REPO / "bench" / "reconfigure.py")],
     "redistribute": [sys.executable, str(REPO / "bench" / "redistribute.py")],
     "collective-io": [sys.executable, str(REPO / "bench" / "collective_io.py")],
@@ -38,6 +40,9 @@ BENCHMARKS: dict[str, list[str]] = {
     "forward": [sys.executable, str(REPO / "bench" / "forward.py")],
     "forward-sharing": [sys.executable, str(REPO / "bench" / "forward_sharing.py")],
     "request-schedulers": [str(BUILD / "bench_request_schedulers")],
+    "emulator": [sys.executable, str(REPO / "bench" / "emulator.py")],
+    "emulator-io": [sys.executable, str(REPO / "bench" / "emulator_io.py")],
+    "table2": [sys.executable, str(REPO / "bench" / "table2.py")],
     "framework": [sys.executable, str(REPO / "bench" / "framework.py")],
 }
 
@@ -63,6 +68,13 @@ def run(name: str, echo: bool) -> tuple[list[dict], bool]:
     return results, process.returncode == 0 and bool(results)
 
 
+def _number(value: float | list[float] | None) -> str:
+    """Return a number, or the ends of a range."""
+    if isinstance(value, list):
+        return " to ".join(map(_number, value))
+    return "" if value is None else f"{value:,.4g}"
+
+
 def table(results: list[dict]) -> None:
     """Print the results as a table for users."""
     from rich.console import Console
@@ -70,7 +82,7 @@ def table(results: list[dict]) -> None:
 
     shown = Table("bench", "case", "value", "reference", "ratio", "bound", "")
     for r in results:
-        numbers = [f"{r[key]:,.4g}" if r[key] is not None else "" for key in ("value", "reference", "ratio", "bound")]
+        numbers = [_number(r[key]) for key in ("value", "reference", "ratio", "bound")]
         shown.add_row(
             r["bench"], r["case"], f"{numbers[0]} {r['unit']}", *numbers[1:], "ok" if r["ok"] else "[red]missed[/red]"
         )

@@ -1,4 +1,4 @@
-// A hocket-server as a process of a benchmark, and how a benchmark ends after an error.
+// A hocket-server as a process of a benchmark.
 #pragma once
 
 #include <sys/wait.h>
@@ -6,7 +6,6 @@
 
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -14,28 +13,15 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/result.hpp"
+#include "figures.hpp"
 #include "transport/proof.hpp"
 #include "transport/server_link.hpp"
 
 namespace bench {
 
 using hocket::from_s;
-using hocket::Result;
 using hocket::Time;
 using hocket::transport::ServerLink;
-
-[[noreturn]] inline void die(const std::string& text) {
-  std::fprintf(stderr, "bench_server: %s\n", text.c_str());
-  std::exit(1);
-}
-
-// Returns the value, or ends the benchmark with the error.
-template <class T>
-T good(Result<T> result) {
-  if (!result) die(result.error().text);
-  return std::move(result).value();
-}
 
 inline double seconds_since(Time start) { return hocket::to_s(hocket::node_now() - start); }
 

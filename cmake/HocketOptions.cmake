@@ -12,6 +12,8 @@ set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 option(HOCKET_WERROR "Treat compiler warnings as errors" OFF)
+set(HOCKET_UNITY 8 CACHE STRING "So many C++ sources of a room are compiled together; 0: each alone")
+option(HOCKET_UNIT_TESTS "Build the unit tests" ON)
 set(HOCKET_SANITIZE "" CACHE STRING "Sanitizers for everything, e.g. address,undefined or thread")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
@@ -20,6 +22,9 @@ if(HOCKET_WERROR)
 endif()
 if(HOCKET_SANITIZE)
   add_compile_options(-fsanitize=${HOCKET_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  # These look at each access and take half of the compiler's time. The address sanitizer finds null pointers and
+  # accesses beyond objects.
+  add_compile_options(-fno-sanitize=null,alignment,object-size)
   add_link_options(-fsanitize=${HOCKET_SANITIZE})
 endif()
 

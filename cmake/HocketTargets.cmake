@@ -25,13 +25,25 @@ function(hocket_precompile kind target)
   endif()
 endfunction()
 
-# hocket_library(NAME FOLDERS c d … DEPENDS a b … SYSTEM lib …)
+# hocket_unite(TARGET): the C++ sources of the target are compiled in batches, which read the headers once; C sources stay
+# alone.
+function(hocket_unite target)
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.c$")
+  set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(HOCKET_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE BATCH UNITY_BUILD_BATCH_SIZE ${HOCKET_UNITY})
+  endif()
+endfunction()
+
+# hocket_library(NAME [SEPARATE] FOLDERS c d … DEPENDS a b … SYSTEM lib …)
 #   One static library `hocket_NAME` from every *.cpp of the calling folder, and of its FOLDERS, that is not *_test.cpp,
 #   linked to the rooms named after DEPENDS (without the prefix) and to the outside libraries after SYSTEM; and one test
 #   program `NAME_test` from the *_test.cpp files, whose cases are run by ctest.
-#   A folder without sources of its own becomes an interface library.
+#   A folder without sources of its own becomes an interface library. SEPARATE: each file is compiled alone, so that
+#   files of the folder may use the same names.
 function(hocket_library name)
-  cmake_parse_arguments(ARG "" "" "FOLDERS;DEPENDS;SYSTEM" ${ARGN})
+  cmake_parse_arguments(ARG "SEPARATE" "" "FOLDERS;DEPENDS;SYSTEM" ${ARGN})
   list(TRANSFORM ARG_FOLDERS APPEND "/*.cpp" OUTPUT_VARIABLE nested)
   file(GLOB sources CONFIGURE_DEPENDS *.cpp ${nested})
   list(FILTER sources EXCLUDE REGEX "(_test|main)\\.cpp$")
@@ -40,6 +52,9 @@ function(hocket_library name)
     add_library(hocket_${name} STATIC ${sources})
     target_link_libraries(hocket_${name} PUBLIC ${ARG_DEPENDS} ${ARG_SYSTEM})
     hocket_precompile(LIBRARY hocket_${name})
+    if(NOT ARG_SEPARATE)
+      hocket_unite(hocket_${name})
+    endif()
   else()
     add_library(hocket_${name} INTERFACE)
     target_link_libraries(hocket_${name} INTERFACE ${ARG_DEPENDS} ${ARG_SYSTEM})
@@ -62,6 +77,8 @@ function(hocket_mpi_room name)
     add_library(${room} STATIC ${sources} ${ARG_SOURCES})
     if(ARG_GENERATED)
       target_sources(${room} PRIVATE ${ARG_GENERATED}-${mpi}.cpp)
+      # It calls rooms that unit tests of others do without.
+      set_source_files_properties(${ARG_GENERATED}-${mpi}.cpp PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     endif()
     foreach(dependency ${ARG_DEPENDS})
       if(TARGET hocket_${dependency}-${mpi})
@@ -78,6 +95,7 @@ function(hocket_mpi_room name)
     # function is bound lazily.
     target_compile_options(${room} PRIVATE -ftls-model=initial-exec -fno-plt)
     hocket_precompile(LIBHOCKET ${room})
+    hocket_unite(${room})
   endforeach()
   list(GET HOCKET_MPIS 0 first)
   hocket_unit_tests(${name} hocket_${name}-${first})
@@ -91,6 +109,11 @@ function(hocket_unit_tests name)
     target_link_libraries(${name}_test PRIVATE ${ARGN} GTest::gtest GTest::gtest_main GTest::gmock)
     # Reading GoogleTest takes longer than reading most tests.
     hocket_precompile(TEST ${name}_test <gtest/gtest.h> <gmock/gmock.h>)
-    gtest_discover_tests(${name}_test TEST_PREFIX ${name}: PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+    hocket_unite(${name}_test)
+    if(HOCKET_UNIT_TESTS)
+      gtest_discover_tests(${name}_test TEST_PREFIX ${name}: PROPERTIES TIMEOUT 120 DISCOVERY_TIMEOUT 60)
+    else()
+      set_target_properties(${name}_test PROPERTIES EXCLUDE_FROM_ALL ON)
+    endif()
   endif()
 endfunction()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Sequence
@@ -14,10 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from errors import DemoError
+from hocket.process_group import end_group
 from mpi_launch import Mpi
 
 RANKS = 2
-END_LIMIT_S = 5
+# libhocket tells this of long accesses, which a busy machine makes. The solver has run as it should.
+NOTICE = "could not stop for other applications"
 MAX_CHECKPOINT_BYTES = 250_000_000  # a system of this size still computes its iterations in the time stated below
 
 
@@ -131,8 +131,9 @@ class RunningSolver:
         said = self._messages.read_text(errors="replace")
         if code != 0:
             raise DemoError(f"{name} ended with code {code}: {_complaint(said) or f'see {self._messages}'}")
-        if "hocket:" in said:
-            raise DemoError(f"{name} did not run as it should: {_complaint(said)}")
+        complaints = [line for line in said.splitlines() if "hocket:" in line and NOTICE not in line]
+        if complaints:
+            raise DemoError(f"{name} did not run as it should: {complaints[0]}")
         if not self.summary or self.summary["checkpoints"] != expected or self.summary["verified"] != expected:
             raise DemoError(f"{name} verified {self.summary.get('verified', 0)} of {expected} checkpoints")
 
@@ -141,11 +142,7 @@ class RunningSolver:
 
     def __exit__(self, *_: object) -> None:
         """End what is left of the solver: SIGTERM first, because the launcher knows its ranks."""
-        for signum in (signal.SIGTERM, signal.SIGKILL):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signum)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self._process.wait(END_LIMIT_S)
+        end_group(self._process)
 
 
 def _complaint(stderr: str) -> str:

@@ -4,6 +4,7 @@ Every test runs in its own runtime directory (`hocket_dir`). When a test ends, i
 started, and the descendants of these. Every wait has a time limit; the failure names the wait that exceeded its limit.
 """
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -13,7 +14,9 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import hosts
 import put_get_kit
 import pytest
 import runtime_kit
@@ -233,6 +236,29 @@ def controller(hocket_dir: Path) -> Iterator[StandIn]:
     started = StandIn(hocket_dir / "s")
     yield started
     started.kill()
+
+
+# ---- several hosts (hosts.py) ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def host_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The client by which hosts mount their shared directory. Tests that need hosts are skipped where none can be."""
+    if reason := hosts.what_is_missing():
+        pytest.skip(reason)
+    return hosts.build_client(tmp_path_factory.mktemp("host-client"))
+
+
+@pytest.fixture
+def start_hosts(host_client: Path, prefix: Path, tmp_path: Path) -> Iterator[Callable[..., hosts.Hosts]]:
+    """Return a function that starts hosts of these names (hosts.py). They end with the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*names: str, **options: Any) -> hosts.Hosts:
+            options = {"env": {"HOCKET_PREFIX": str(prefix)}, "client": host_client} | options
+            return stack.enter_context(hosts.Hosts(tmp_path, *names, **options))
+
+        yield start
 
 
 # ---- put and get (put_get_kit.py) ----------------------------------------------------------------------------------

@@ -128,6 +128,7 @@ static int iterate(struct run* run) {
   int rank;
   MPI_Comm_rank(run->scratch.comm, &rank);
   const double begin = MPI_Wtime();
+  if (run->iteration == 0) cg->scalars[CG_ITERATES_S] = wall_clock_s();
   if (!cg_iterate(cg, &run->scratch)) {
     snprintf(text, sizeof text,
              "the matrix is not positive definite: p·Ap is %g in iteration %llu; try --dominant or --shift D",
@@ -151,7 +152,7 @@ static void summarise(struct run* run) {
   MPI_Comm_rank(s->comm, &rank);
   MPI_Comm_size(s->comm, &ranks);
   cg_check(cg, s, &residual, &error);
-  const double x_norm = cg_norm(cg->x, cg->matrix.count, s->comm);
+  const double x_norm = cg_norm(cg, cg->x, s->comm);
   int64_t nonzeros = cg->matrix.starts[cg->matrix.count];
   MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &nonzeros, &nonzeros, 1, MPI_INT64_T, MPI_SUM, 0, s->comm);
   MPI_Reduce(&cg->scalars[CG_PADDED_S], &padded_s, 1, MPI_DOUBLE, MPI_MAX, 0, s->comm);
@@ -159,8 +160,10 @@ static void summarise(struct run* run) {
   printf("{\"cg\": 1, \"n\": %lld, \"nonzeros\": %lld, \"ranks\": %d, \"iterations\": %llu, \"residual\": %.17g, ",
          (long long)cg->matrix.n, (long long)nonzeros, ranks, (unsigned long long)run->iteration, residual);
   printf("\"b_norm\": %.17g, \"error\": %.17g, \"x_norm\": %.17g, ", cg->scalars[CG_B_NORM], error, x_norm);
-  printf("\"seconds\": %.6f, \"iteration_time_s\": %g, \"padded_seconds\": %.6f}\n",
-         wall_clock_s() - cg->scalars[CG_STARTED_S], run->options->iteration_time, padded_s);
+  const double now_s = wall_clock_s();
+  printf("\"sums\": \"%s\", \"seconds\": %.6f, \"iterating_seconds\": %.6f, ", cg->plain_sums ? "plain" : "exact",
+         now_s - cg->scalars[CG_STARTED_S], run->iteration > 0 ? now_s - cg->scalars[CG_ITERATES_S] : 0);
+  printf("\"iteration_time_s\": %g, \"padded_seconds\": %.6f}\n", run->options->iteration_time, padded_s);
 }
 
 // Writes x to a file; rank 0 gathers it.
@@ -182,20 +185,23 @@ static int write_x(const struct cg* cg, struct cg_scratch* s, const char* path) 
 // Iterates until convergence, the last iteration, or until this process is no longer needed.
 static int solve(struct run* run) {
   const int64_t last = (int64_t)run->options->iterations;
-  int failure = start(run), entered = 0, now;
-  int64_t iteration;
+  int failure = start(run), now = 0;
+  int64_t iteration = 0;
   while (!failure && (now = hocket_malleable_next(run->job, last, &iteration)) > 0) {
     run->iteration = (uint64_t)iteration;
-    entered = 1;
     if (now == HOCKET_MALLEABLE_RESIZED) failure = settle(run);
-    if (failure || finished(run)) break;
+    if (failure || converged(run)) break;
     // A process that joined knows the number only now.
     if (now == HOCKET_MALLEABLE_RESIZED) hocket_malleable_declare_flop(run->job, run->cg.scalars[CG_FLOP]);
     failure = iterate(run);
-    if (finished(run)) break;
+    if (converged(run)) break;
   }
   if (failure || hocket_malleable_left(run->job)) return failure;
-  if (!entered) failure = settle(run);
+  // This is still to be done if there were no iterations, or if a resize that was pending at their end made all new.
+  if (now == 0) {
+    run->iteration = (uint64_t)iteration;
+    failure = settle(run);
+  }
   if (failure) return failure;
   if (run->options->write_x) failure = write_x(&run->cg, &run->scratch, run->options->write_x);
   if (!failure) summarise(run);
@@ -203,7 +209,7 @@ static int solve(struct run* run) {
 }
 
 static int run_job(const struct options* o) {
-  struct run run = {.options = o};
+  struct run run = {.options = o, .cg.plain_sums = o->plain_sums};
   char text[TEXT] = "";
   malleable_failure(text, hocket_malleable_create(&run.job), "start as a malleable program");
   if (any_failed(MPI_COMM_WORLD, text)) return PROGRAM_FAILED;

@@ -27,29 +27,38 @@ int matrix_size(const struct matrix_source* source, int64_t* n, MPI_Comm comm) {
   return any_failed(comm, text) ? PROGRAM_BAD_INPUT : PROGRAM_OK;
 }
 
-// ---- the 27-point stencil ------------------------------------------------------------------------------------------
+// ---- the stencil ---------------------------------------------------------------------------------------------------
 
-// Stores the columns of a stencil row in ascending order and returns how many there are, at most 27.
-static int stencil_row(int64_t row, int64_t points, int32_t* columns) {
+enum { STENCIL_POINTS = (2 * MATRIX_REACH + 1) * (2 * MATRIX_REACH + 1) * (2 * MATRIX_REACH + 1) };  // the most
+
+static int64_t lesser(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t greater(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// Stores the columns of a stencil row in ascending order and returns how many there are, at most STENCIL_POINTS.
+static int stencil_row(int64_t row, const struct matrix_source* s, int32_t* columns) {
+  const int64_t points = s->points, reach = s->reach;
   const int64_t x = row % points, y = row / points % points, z = row / points / points;
   int count = 0;
-  for (int64_t k = z - 1; k <= z + 1; k++)
-    for (int64_t j = y - 1; j <= y + 1; j++)
-      for (int64_t i = x - 1; i <= x + 1; i++)
-        if (i >= 0 && i < points && j >= 0 && j < points && k >= 0 && k < points)
-          columns[count++] = (int32_t)((k * points + j) * points + i);
+  for (int64_t k = greater(z - reach, 0); k <= lesser(z + reach, points - 1); k++)
+    for (int64_t j = greater(y - reach, 0); j <= lesser(y + reach, points - 1); j++)
+      for (int64_t i = greater(x - reach, 0); i <= lesser(x + reach, points - 1); i++)
+        columns[count++] = (int32_t)((k * points + j) * points + i);
   return count;
 }
 
-// Fills the rows of the stencil: 26 on the diagonal and -1 elsewhere, as in HPCG. The first pass counts, so that
-// memory is reserved once.
-static int fill_stencil(struct matrix* m, int64_t points, matrix_reserve* reserve, void* context, MPI_Comm comm) {
-  int32_t columns[27];
-  for (int64_t i = 0; i < m->count; i++) m->starts[i + 1] = m->starts[i] + stencil_row(m->first + i, points, columns);
+// Fills the rows of the stencil: -1 beside the diagonal, and on it the number of the other points, 26 in HPCG. The
+// first pass counts, so that memory is reserved once.
+static int fill_stencil(struct matrix* m, const struct matrix_source* s, matrix_reserve* reserve, void* context,
+                        MPI_Comm comm) {
+  int32_t columns[STENCIL_POINTS];
+  const int64_t width = 2 * s->reach + 1;
+  const double diagonal = (double)(width * width * width - 1);
+  for (int64_t i = 0; i < m->count; i++) m->starts[i + 1] = m->starts[i] + stencil_row(m->first + i, s, columns);
   if (any_failed(comm, reserve(m, m->starts[m->count], context) ? "" : kNoMemory)) return PROGRAM_FAILED;
   for (int64_t i = 0; i < m->count; i++) {
-    stencil_row(m->first + i, points, m->columns + m->starts[i]);
-    for (int64_t k = m->starts[i]; k < m->starts[i + 1]; k++) m->values[k] = m->columns[k] == m->first + i ? 26 : -1;
+    stencil_row(m->first + i, s, m->columns + m->starts[i]);
+    for (int64_t k = m->starts[i]; k < m->starts[i + 1]; k++)
+      m->values[k] = m->columns[k] == m->first + i ? diagonal : -1;
   }
   return PROGRAM_OK;
 }
@@ -185,7 +194,7 @@ static void change_diagonal(struct matrix* m, const struct matrix_source* source
 int matrix_fill(struct matrix* matrix, const struct matrix_source* source, matrix_reserve* reserve, void* context,
                 MPI_Comm comm) {
   const int failure = source->path ? fill_from_file(matrix, source, reserve, context, comm)
-                                   : fill_stencil(matrix, source->points, reserve, context, comm);
+                                   : fill_stencil(matrix, source, reserve, context, comm);
   if (!failure && (source->dominant || source->shift != 0)) change_diagonal(matrix, source);
   return failure;
 }

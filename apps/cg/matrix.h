@@ -1,5 +1,5 @@
 // The sparse matrix of the CG program, with its rows distributed over the processes. It comes from a Matrix Market
-// file, or is the 27-point stencil of HPCG on a grid of N x N x N points.
+// file, or is a stencil on a grid of N x N x N points: that of HPCG, which has 27 points, or a wider one.
 //
 // CG needs a symmetric, positive definite matrix. A general matrix A is replaced by its symmetric part (A + A^T) / 2,
 // which equals A if A is symmetric. Duplicate entries are added up. `dominant` makes any symmetric matrix positive
@@ -13,6 +13,7 @@
 struct matrix_source {
   const char* path;  // Matrix Market file; NULL: the stencil
   int64_t points;    // grid points of the stencil in each direction
+  int64_t reach;     // greatest distance of two points of the stencil in each direction; 1: 27 points, 2: 125
   int dominant;
   double shift;  // added to the diagonal
 };
@@ -27,6 +28,7 @@ struct matrix {
 };
 
 #define MATRIX_POINTS 1023  // limit in each direction: as many rows as an entry can name
+#define MATRIX_REACH 3
 
 // Determines the number of rows n; rank 0 of `comm` reads it. Collective; returns the same PROGRAM_… code in each
 // process.

@@ -15,10 +15,13 @@ const char kHelp[] =
     "  --matrix FILE           a sparse matrix in Matrix Market format, .mtx or .mtx.gz; if it is general, its\n"
     "                          symmetric part (A + A^T) / 2 is used; entries of a pattern are 1\n"
     "  --stencil N             the 27-point stencil on N x N x N points: diagonal 26, the others -1\n"
+    "  --reach R               a wider stencil, of (2 R + 1)^3 points: 2 gives 125, 3 gives 343 (1)\n"
     "  --dominant              make the diagonal 1 + the sum of the other absolute values in its row, so that\n"
     "                          any matrix is positive definite (for patterns)\n"
     "  --shift D               add D to the diagonal (0)\n"
     "  --rows number|nonzeros  give each process as many rows, or as many nonzeros, as the others (number)\n"
+    "  --sums exact|plain      add up inner products as exact integers, so that the numbers do not depend on the\n"
+    "                          processes, or as solvers do: faster, and the last digits vary (exact)\n"
     "  --iterations N          stop at this iteration (1000)\n"
     "  --tolerance T           stop when the residual is at most T times the norm of b (1e-10; 0: never)\n"
     "  --iteration-time S      make an iteration last at least S seconds by sleeping, in place of more computing (0)\n"
@@ -31,6 +34,8 @@ const char kHelp[] =
 
 static const struct option kOptions[] = {{"matrix", required_argument, 0, 'm'},
                                          {"stencil", required_argument, 0, 's'},
+                                         {"reach", required_argument, 0, 'R'},
+                                         {"sums", required_argument, 0, 'S'},
                                          {"rows", required_argument, 0, 'r'},
                                          {"dominant", no_argument, 0, 'd'},
                                          {"shift", required_argument, 0, 'D'},
@@ -51,6 +56,12 @@ static void set_option(struct options* o, int key, const char* name, char* bad) 
       o->by_nonzeros = strcmp(optarg, "nonzeros") == 0;
       if (!o->by_nonzeros && strcmp(optarg, "number") != 0)
         snprintf(bad, TEXT, "--rows %.3000s: give number or nonzeros", optarg);
+      break;
+    case 'R': o->source.reach = (int64_t)whole_number(bad, name, optarg, 1, MATRIX_REACH); break;
+    case 'S':
+      o->plain_sums = strcmp(optarg, "plain") == 0;
+      if (!o->plain_sums && strcmp(optarg, "exact") != 0)
+        snprintf(bad, TEXT, "--sums %.3000s: give exact or plain", optarg);
       break;
     case 'd': o->source.dominant = 1; break;
     case 'D': o->source.shift = real_number(bad, name, optarg, -1e300, 1e300); break;
@@ -76,4 +87,6 @@ void options_parse(struct options* o, int argc, char** argv, char* bad) {
   if (!bad[0] && optind < argc) snprintf(bad, TEXT, "unexpected argument %s (see --help)", argv[optind]);
   if (!bad[0] && !o->help && !o->source.path == !o->source.points)
     snprintf(bad, TEXT, "give either --matrix FILE or --stencil N (see --help)");
+  if (!bad[0] && o->source.path && o->source.reach) snprintf(bad, TEXT, "--reach needs --stencil (see --help)");
+  if (!o->source.reach) o->source.reach = 1;
 }

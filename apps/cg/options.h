@@ -13,7 +13,7 @@ struct options {
   const char* write_x;
   uint64_t iterations, print_every;
   double tolerance, iteration_time;
-  int by_nonzeros, help;
+  int by_nonzeros, plain_sums, help;
 };
 
 // Parses the options. What is wrong goes into `bad`, of TEXT bytes, which must be "" before.

@@ -362,10 +362,13 @@ static int start(struct run* run) {
 }
 
 // The residual is that of the x before the last iteration, so convergence is noticed one iteration late.
-static int finished(const struct run* run) {
+static int converged(const struct run* run) {
   const struct state_header* h = run->state.header;
-  const int converged = h->iteration > 0 && h->residual <= run->options->tolerance * run->sums->b_norm;
-  return converged || h->iteration >= run->options->iterations;
+  return h->iteration > 0 && h->residual <= run->options->tolerance * run->sums->b_norm;
+}
+
+static int finished(const struct run* run) {
+  return converged(run) || run->state.header->iteration >= run->options->iterations;
 }
 
 // Returns a factor between 1 - jitter and 1 + jitter. It depends on the iteration only (splitmix64), so it is the
@@ -400,16 +403,16 @@ static int settle(struct run* run) {
 // Iterates until the solution has converged, the last iteration is done, or this process leaves.
 static int solve(struct run* run) {
   const int64_t last = (int64_t)run->options->iterations;
-  int failure = PROGRAM_OK, entered = 0, now;
+  int failure = PROGRAM_OK, now = 0;
   int64_t iteration;
   while (!failure && (now = hocket_malleable_next(run->job, last, &iteration)) > 0) {
-    entered = 1;
     if (now == HOCKET_MALLEABLE_RESIZED) failure = settle(run);
-    if (failure || finished(run)) break;  // the run of a checkpoint may have converged
+    if (failure || converged(run)) break;  // the run of a checkpoint may have converged
     failure = step(run);
-    if (finished(run)) break;
+    if (converged(run)) break;
   }
-  return entered || hocket_malleable_left(run->job) ? failure : settle(run);
+  // This is still to be done if there were no iterations, or if a resize that was pending at their end made all new.
+  return failure || now != 0 || hocket_malleable_left(run->job) ? failure : settle(run);
 }
 
 // Prints the summary with the residual of the final x.

@@ -7,6 +7,9 @@
 // limited either: other functions of stdio (fprintf with a full buffer), mmap, io_uring, copy_file_range, and
 // asynchronous I/O.
 //
+// $HOCKET_LIMIT_PROCESS_BYTES_PER_S keeps one process alone from filling the device: its own writes take as long as at
+// that rate, or longer where the device is the limit.
+//
 // A write is cut into grains. Each grain claims the next free time of the device from a clock, which is in a file of
 // the limited directory that all processes map. A writer has one grain claimed at a time. So n writers alternate by
 // grains, and each gets 1/n of the bandwidth. There is no lock: a writer that dies leaves at most one claimed grain
@@ -46,7 +49,9 @@ static const int64_t kMinBytesPerS = 1000 * 1000;
 static char limited_dir[PATH_MAX];  // absolute path with a final slash; "": nothing is limited
 static dev_t limited_device;
 static int64_t bytes_per_s;
+static int64_t process_bytes_per_s;      // 0: only the device limits a process
 static _Atomic int64_t* device_free_ns;  // CLOCK_MONOTONIC when the device has done all claimed grains; shared memory
+static _Atomic int64_t process_free_ns;  // the same of this process's own rate
 
 // The functions of the next library, found by dlsym.
 static ssize_t (*next_write)(int, const void*, size_t);
@@ -67,14 +72,22 @@ static void refuse(const char* what, const char* value, const char* advice) {
   _exit(2);
 }
 
-// Reads the limit and the directory; every mistake is fatal.
-static void read_settings(const char* dir) {
-  const char* rate = getenv("HOCKET_LIMIT_BYTES_PER_S");
+// Reads a bandwidth from the environment.
+static int64_t bandwidth_of(const char* name) {
+  const char* rate = getenv(name);
   char* end = NULL;
+  int64_t found = rate ? strtoll(rate, &end, 10) : 0;
+  if (!rate || *end || found < kMinBytesPerS || found > kMaxPacedBytesPerS)
+    refuse(name, rate ? rate : "", "give a whole number of bytes per second, 1000000 or more");
+  return found;
+}
+
+// Reads the limits and the directory; every mistake is fatal.
+static void read_settings(const char* dir) {
   struct stat status;
-  bytes_per_s = rate ? strtoll(rate, &end, 10) : 0;
-  if (!rate || *end || bytes_per_s < kMinBytesPerS || bytes_per_s > kMaxPacedBytesPerS)
-    refuse("HOCKET_LIMIT_BYTES_PER_S", rate ? rate : "", "give a whole number of bytes per second, 1000000 or more");
+  bytes_per_s = bandwidth_of("HOCKET_LIMIT_BYTES_PER_S");
+  if (getenv("HOCKET_LIMIT_PROCESS_BYTES_PER_S"))
+    process_bytes_per_s = bandwidth_of("HOCKET_LIMIT_PROCESS_BYTES_PER_S");
   if (!realpath(dir, limited_dir) || stat(limited_dir, &status) < 0 || !S_ISDIR(status.st_mode))
     refuse("HOCKET_LIMIT_DIR", dir, "not a directory: make it first");
   if (strlen(limited_dir) + 32 > sizeof limited_dir) refuse("HOCKET_LIMIT_DIR", dir, "the path is too long");
@@ -124,20 +137,30 @@ static int64_t now_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// Claims the device for `bytes` and returns when it will have written them. Lock-free; safe between processes.
-static int64_t claim(size_t bytes) {
-  int64_t cost = (int64_t)((double)bytes * 1e9 / (double)bytes_per_s);
-  int64_t seen = atomic_load(device_free_ns), end;
+// Claims `bytes` at a rate from a clock, and returns when they will have been written. Lock-free; safe between
+// processes.
+static int64_t claim_from(_Atomic int64_t* free_ns, int64_t rate, int64_t slack_ns, size_t bytes) {
+  int64_t cost = (int64_t)((double)bytes * 1e9 / (double)rate);
+  int64_t seen = atomic_load(free_ns), end;
   do {
     int64_t now = now_ns(), begin = seen;
-    if (begin < now - kSlackNs) begin = now - kSlackNs;
+    if (begin < now - slack_ns) begin = now - slack_ns;
     if (begin > now + kStaleNs) begin = now;
     end = begin + cost;
-  } while (!atomic_compare_exchange_weak(device_free_ns, &seen, end));
+  } while (!atomic_compare_exchange_weak(free_ns, &seen, end));
   return end;
 }
 
+static int64_t claim(size_t bytes) { return claim_from(device_free_ns, bytes_per_s, kSlackNs, bytes); }
+
+// Claims this process's own rate for a whole write, which ends no earlier. Later grains so make up for late wake-ups.
+// There is no slack: it would be a gift to each write after a pause.
+static int64_t claim_own(size_t bytes) {
+  return process_bytes_per_s ? claim_from(&process_free_ns, process_bytes_per_s, 0, bytes) : 0;
+}
+
 static void sleep_until(int64_t ns) {
+  if (ns == 0) return;  // nothing is limited
   struct timespec t = {ns / 1000000000, ns % 1000000000};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL) == EINTR) continue;
 }
@@ -170,6 +193,7 @@ static ssize_t write_grain(int fd, const char* data, size_t bytes, off_t at) {
 
 // Follows the rules of write and pwrite: bytes before an error count, and the next call reports the error.
 static ssize_t write_limited(int fd, const char* data, size_t bytes, off_t at) {
+  int64_t own_end = claim_own(bytes);
   size_t done = 0;
   do {
     size_t grain = bytes - done < kGrainBytes ? bytes - done : kGrainBytes;
@@ -178,6 +202,7 @@ static ssize_t write_limited(int fd, const char* data, size_t bytes, off_t at) {
     done += (size_t)written;
     if ((size_t)written < grain) break;
   } while (done < bytes);
+  sleep_until(own_end);
   return (ssize_t)done;
 }
 
@@ -198,8 +223,10 @@ static ssize_t writev_limited(int fd, const struct iovec* pieces, int count, off
 static void pay_for(int fd, size_t bytes) {
   int was = errno;
   if (bytes && is_limited(fd)) {
+    int64_t own_end = claim_own(bytes);
     for (size_t done = 0; done < bytes; done += kGrainBytes)
       sleep_until(claim(bytes - done < kGrainBytes ? bytes - done : kGrainBytes));
+    sleep_until(own_end);
   }
   errno = was;
 }

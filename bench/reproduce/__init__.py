@@ -1,1 +1,1 @@
-"""`./dev reproduce`: the figures and tables of CALCioM, CLARISSE and CLARISSE+FlexMPI beside hocket's own."""
+"""`./dev reproduce`: the figures and tables of five papers beside hocket's own."""

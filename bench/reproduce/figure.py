@@ -15,10 +15,12 @@ Results = dict[str, Any]
 Number = float | str | None
 
 SIMULATOR, FORMULA, LIVE = "simulator", "formula", "live"  # how a figure is made
+RECORD = "record"  # from the record of a benchmark, which takes hours and is run before
 DRAWING = "drawing"  # the paper's figure shows a design or parameters, nothing that can be measured
 MISSING = "missing"  # something that hocket lacks
 
 AGREES, PARTLY, DIFFERS = "agrees", "agrees in part", "differs"
+UNMEASURED = "not measured"  # of a record that lacks what the figure needs
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Finding:
     """What a reader learns: the values, if they agree, and which assumption decides where they differ."""
 
     values: tuple[Value, ...]
-    agreement: str  # AGREES, PARTLY or DIFFERS
+    agreement: str  # AGREES, PARTLY, DIFFERS or UNMEASURED
     verdict: str
 
 
@@ -57,7 +59,7 @@ class Figure:
 
     identity: str
     title: str
-    how: str  # SIMULATOR, FORMULA, LIVE, DRAWING or MISSING
+    how: str  # SIMULATOR, FORMULA, LIVE, RECORD, DRAWING or MISSING
     needs: str  # what it needs here; for a drawing: where hocket shows the same
     make: Callable[[Options], Results] | None = None
     judge: Callable[[Results], Finding] | None = None

@@ -1,9 +1,9 @@
 """GekkoFWD's Figs. 5 to 8, live and small: the applications of Table 3 through limited I/O servers of this machine.
 
-scenarios/workloads/gekkofwd-queue.toml has the applications as patterns, one process for a node, and 20 MiB/s for a
-server. `hocket explore` measures their curves, and `hocket arbitrate`'s policies give out servers by these. Files are
-in memory, so that no disk limits the servers. Direct access would be as fast as memory, so every application uses a
-server, as in section 5.3.
+scenarios/workloads/gekkofwd-queue.toml has IOR and BT-IO as MPI programs, the other applications as patterns, and
+20 MiB/s for a server. `hocket explore` measures their curves, and `hocket arbitrate`'s policies give out servers by
+these. Files are in memory, so that no disk limits the servers. Direct access would be as fast as memory, so every
+application uses a server, as in section 5.3.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from reproduce.gekkofwd_live import REPO, Curve, best, draw_curve, explored
 
 QUEUE = REPO / "scenarios" / "workloads" / "gekkofwd-queue.toml"
 MEMORY = Path("/dev/shm")
-NUMBERS, REPETITIONS = "1,2,4,8", 3
+NUMBERS, REPETITIONS = "1,2,4,8", 5
 # The applications of section 5.2, with the nodes and processes of Table 3.
 SIX = {
     "BT-C": (32, 128),
@@ -35,7 +35,7 @@ SYSTEM_NODES = 384  # as in Table 4
 POOLS = (6, 8, 10, 12, 16, 20, 24, 28, 32, 36, 40, 48)
 POLICIES = ("one", "static", "size", "process", "mckp", "oracle")
 STATED = {"IOR-MPI": 18.96}  # bandwidth with 8 servers / with 1, of Table 4
-HERE = "the applications of Table 3 as patterns on this machine, in memory, with 20 MiB/s for each I/O server"
+HERE = "the applications of Table 3, as programs and patterns, on this machine, in memory, 20 MiB/s for each I/O server"
 
 
 def applications() -> dict[str, Curve]:

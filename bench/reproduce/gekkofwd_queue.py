@@ -22,7 +22,7 @@ from reproduce.figure import Finding, Options, Results, Value, agreement, near
 from reproduce.gekkofwd_applications import MEMORY, QUEUE, applications
 from reproduce.gekkofwd_live import kept_in
 
-POLICIES, RUNS = ("one", "static", "size", "mckp"), 2
+POLICIES, RUNS = ("one", "static", "size", "mckp"), 5
 PAPER_SIZE = QUEUE.with_name("gekkofwd-paper-size.toml")
 PAPER, PAPER_GAIN = {"static": 8410.0, "mckp": 16020.0}, 1.9  # MB/s
 PAPER_JOBS = {("static", "HACC"): 987.3, ("mckp", "HACC"): 3850.7, ("static", "POSIX-L"): 1963.9}  # MB/s

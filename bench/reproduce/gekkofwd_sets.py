@@ -87,21 +87,36 @@ def make(_: Options) -> Results:
     }
 
 
+def beside_static(found: dict[str, numpy.ndarray], pools: Sequence[int]) -> dict[str, int]:
+    """Return in how many pools and sets MCKP has more bandwidth than STATIC, and less.
+
+    `alone`: where STATIC shares no server, because it gives out no more than there are; `shared`: elsewhere.
+    """
+    shares = found["given_out"] > numpy.array(pools)[:, None]
+    more, less = found["mckp"] > found["static"], found["mckp"] < found["static"]
+    counts = {}
+    for where, here in (("alone", ~shares), ("shared", shares)):
+        counts[where] = int(here.sum())
+        counts[f"{where}_more"], counts[f"{where}_less"] = int((more & here).sum()), int((less & here).sum())
+    return counts
+
+
 def _gains(found: dict[str, numpy.ndarray]) -> Results:
     """Return the bandwidth of MCKP beside STATIC's, by pool."""
     shares = found["given_out"] > numpy.array(POOLS)[:, None]
     gain = found["mckp"] / found["static"]
+    counts = beside_static(found, POOLS)
     alone = [one[~shared] for one, shared in zip(gain, shares, strict=True)]
     return {
         "alone_part": (1 - shares.mean(axis=1)).tolist(),
         "alone": [_spread(one) if one.size >= ENOUGH * SETS else None for one in alone],
         "divided": [_spread(one) for one in gain],
         "first_come": [_spread(one) for one in found["mckp"] / found["first_come"]],
-        "sets_alone": int((~shares).sum()),
+        "sets_alone": counts["alone"],
         "mean": float(numpy.concatenate([one for pool, one in zip(POOLS, alone, strict=True) if pool % 8 == 0]).mean()),
         "most": float(max(one.max() for one in alone if one.size)),
-        "worse_alone": int((gain[~shares] < 1).sum()),
-        "worse_divided": int((gain[shares] < 1).sum()),
+        "worse_alone": counts["alone_less"],
+        "worse_divided": counts["shared_less"],
         "worse_first_come": int((found["mckp"] < found["first_come"]).sum()),
     }
 

@@ -9,7 +9,7 @@ from html import escape
 
 from hocket.report.style import CSS
 
-from reproduce.figure import AGREES, DIFFERS, PARTLY, Figure, Finding, Number, Value
+from reproduce.figure import AGREES, DIFFERS, PARTLY, UNMEASURED, Figure, Finding, Number, Value
 
 OWN_CSS = """
 section { margin-top: 44px; break-inside: avoid; }
@@ -18,13 +18,14 @@ section img { display: block; width: 100%; height: auto; background: #fff; margi
 section td:first-child { text-align: left; padding-left: 0; }
 .paper { font-size: 22px; margin-top: 52px; }
 .agrees { color: var(--constant); } .partly { color: var(--waiting); } .differs { color: var(--both); }
+.unmeasured { color: var(--soft); }
 .verdict b { font-weight: 600; }
 table.all td, table.all th { text-align: left; font-size: 15px; vertical-align: top; }
 table.all td:first-child { white-space: nowrap; }
 a { color: inherit; }
 """
-WORDS = {AGREES: "agree", PARTLY: "agree in part", DIFFERS: "differ"}  # of several
-CLASSES = {AGREES: "agrees", PARTLY: "partly", DIFFERS: "differs"}
+WORDS = {AGREES: "agree", PARTLY: "agree in part", DIFFERS: "differ", UNMEASURED: "not measured"}  # of several
+CLASSES = {AGREES: "agrees", PARTLY: "partly", DIFFERS: "differs", UNMEASURED: "unmeasured"}
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,6 @@ def _list(figures: Sequence[Figure], papers: dict[str, str], made: set[str]) -> 
         cells = (papers[one.paper], one.title, one.how, one.needs)
         rows.append(f"<tr><td>{name}</td>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     head = "".join(f'<th scope="col">{word}</th>' for word in ("figure", "paper", "title", "made by", "needs"))
-    caption = "<caption>All figures and tables of the four papers</caption>"
+    caption = "<caption>All figures and tables of the five papers</caption>"
     table = f"{caption}<thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody>"
     return f'<section><table class="all">{table}</table></section>'

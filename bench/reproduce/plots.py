@@ -73,6 +73,43 @@ def lines(axis: Axes, series: Mapping[str, Points], marker_size: float = 4) -> N
         )
 
 
+def nothing(path: Path) -> None:
+    """Draw the picture of a figure of which nothing is measured."""
+    with picture(path, 1, height=1.2) as (axis,):
+        axis.text(0.5, 0.5, "not measured", ha="center", va="center", color=SOFT)
+        axis.set_axis_off()
+
+
+def grid(
+    axis: Axes,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    title: str,
+    quotients: bool = False,
+) -> None:
+    """Draw a table whose cells are coloured by their value on a logarithmic scale. None: the cell is not measured.
+
+    `quotients`: white is 1, and the colours end at 1/2 and 2.
+    """
+    numbers = numpy.array([[numpy.nan if one is None else one for one in row] for row in values], dtype=float)
+    shades = numpy.ma.masked_invalid(numpy.log(numbers))
+    limits = {"vmin": -numpy.log(2), "vmax": numpy.log(2)} if quotients else {}
+    image = axis.imshow(shades, cmap="PuOr" if quotients else "YlOrBr", aspect="auto", alpha=0.75, **limits)
+    dark = numpy.ma.filled(numpy.ma.array(image.cmap(image.norm(shades))[..., :3].sum(axis=2) < 1.3), False)
+    for row, of_row in enumerate(numbers):
+        for column, value in enumerate(of_row):
+            text = "\N{EN DASH}" if numpy.isnan(value) else f"{value:.2f}"
+            ink = "white" if dark[row, column] else "black"
+            axis.text(column, row, text, ha="center", va="center", fontsize=8, color=ink)
+    axis.set_xticks(range(len(columns)), columns, fontsize=8)
+    axis.set_yticks(range(len(rows)), rows, fontsize=8)
+    axis.set_title(title, loc="left", fontsize=11, fontweight="bold")
+    axis.tick_params(length=0)
+    for spine in axis.spines.values():
+        spine.set_visible(False)
+
+
 def paper_line(axis: Axes, value: float, label: str) -> None:
     axis.axhline(value, color=PAPER, linewidth=1, linestyle="dotted", label=label)
 

@@ -7,11 +7,24 @@ from difflib import get_close_matches
 
 from hocket.errors import UsageError
 
-from reproduce import calciom, clarisse, flexmpi, gekkofwd
+from reproduce import calciom, clarisse, flexmpi, flexmpi_live, gekkofwd, proteo
 from reproduce.figure import Figure
 
-PAPERS = {"calciom": "CALCioM", "clarisse": "CLARISSE", "flexmpi": "CLARISSE+FlexMPI", "gekkofwd": "GekkoFWD"}
-FIGURES: tuple[Figure, ...] = (*calciom.FIGURES, *clarisse.FIGURES, *flexmpi.FIGURES, *gekkofwd.FIGURES)
+PAPERS = {
+    "calciom": "CALCioM",
+    "clarisse": "CLARISSE",
+    "flexmpi": "CLARISSE+FlexMPI",
+    "gekkofwd": "GekkoFWD",
+    "proteo": "Proteo",
+}
+FIGURES: tuple[Figure, ...] = (
+    *calciom.FIGURES,
+    *clarisse.FIGURES,
+    *flexmpi.FIGURES,
+    *flexmpi_live.FIGURES,
+    *gekkofwd.FIGURES,
+    *proteo.FIGURES,
+)
 ALL = "all"
 
 

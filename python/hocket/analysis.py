@@ -4,6 +4,7 @@ The report, the live view, the exports and the demo all use this analysis. `Anal
 order. For each application the analysis keeps its I/O operations, its I/O phases, and the intervals in which it
 computed, waited, and did I/O. The time from START_IO to GRANT_IO is waiting, and the time from GRANT_IO to FINISH_IO is
 I/O. The time from PAUSED_IO to the next GRANT_IO is waiting again. I/O that requests no grant is known by its IO_PHASE.
+An operation under a delegation has begun without a grant. Its events come in batches, and say how old they are.
 What I/O servers store after the application's access has ended is none of that: the application does not wait for it.
 
 Times are nanoseconds of the node's clock; figures for people are seconds and end in `_s`.
@@ -334,6 +335,11 @@ def _spent(processes: int, cpu_ns: int, comm_ns: int, cpu_most_ns: int, comm_mos
     return Spent(processes, *means, cpu_most_ns / 1e9, comm_most_ns / 1e9)
 
 
+def _happened_ns(event: Event) -> int:
+    """Return when the event happened, which may have waited in a batch before it was sent."""
+    return event.time_ns - max(0, event.get("ago_ns", 0))
+
+
 def _is_covered(phase: Phase, asked: list[int]) -> bool:
     """Return True if the operations of the phase requested grants.
 
@@ -445,7 +451,7 @@ class Analysis:
             operation = Operation(
                 member=event.member,
                 request=event.get("request", 0),
-                asked_ns=event.time_ns,
+                asked_ns=_happened_ns(event),
                 target=event.get("target", ""),
                 file=event.get("file", ""),
                 routine=event.get("operation", ""),
@@ -453,6 +459,9 @@ class Analysis:
             )
             (application.write_backs if operation.is_write_back else application.operations).append(operation)
             application.latest[event.member, operation.request] = operation
+            if event.get("delegation", 0):
+                operation.granted_ns = operation.asked_ns
+                self._decide(Decision(operation.asked_ns, application.name, "granted", target=operation.target))
 
     def _on_queued_io(self, event: Event) -> None:
         if application := self._application(event):
@@ -519,10 +528,10 @@ class Analysis:
         application = self._application(event)
         operation = application and application.latest.pop((event.member, event.get("request", 0)), None)
         if operation:
-            operation.finished_ns = event.time_ns
+            operation.finished_ns = _happened_ns(event)
             operation.io_ns = event.get("io_ns", 0)
             if event.get("unstopped", False):
-                self._note_unstopped(application, operation, event.time_ns)
+                self._note_unstopped(application, operation, operation.finished_ns)
             operation.asker_bytes = event.get("bytes", 0)
 
     def _on_lease_expired(self, event: Event) -> None:

@@ -31,7 +31,16 @@ import msgpack
 
 from hocket.connection import BusError, NoDaemonError, connect, process_of
 
-__all__ = ["Bus", "BusError", "ConnectionEndedError", "Event", "Listing", "NoDaemonError", "Subscription"]
+__all__ = [
+    "Bus",
+    "BusError",
+    "ConnectionEndedError",
+    "Event",
+    "Listing",
+    "NoDaemonError",
+    "RefusedError",
+    "Subscription",
+]
 
 VERSION = 2
 MAX_PAYLOAD = 64 * 1024
@@ -84,11 +93,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Listing:
-    """The answer to LIST: a dictionary with the fields of each APPLICATION, of DAEMON, and of each IO_SERVER."""
+    """The answer to LIST: the fields of each APPLICATION, of DAEMON, of each IO_SERVER, and of each NODE."""
 
     applications: list[dict[str, Any]]
     daemon: dict[str, Any]
     servers: list[dict[str, Any]] = field(default_factory=list)
+    nodes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def encode(type_name: str, fields: Mapping[str, Any]) -> bytes:
@@ -157,6 +167,10 @@ class Subscription:
 
 class ConnectionEndedError(BusError):
     """The daemon closed the connection."""
+
+
+class RefusedError(BusError):
+    """The daemon refused a message. The connection stays."""
 
 
 class Bus:
@@ -240,7 +254,7 @@ class Bus:
         # Read to the end in every case, also past late answers: what is left would be taken for the next answer.
         ends = self._unanswered + sum(answer.type == "DAEMON" for answer in self._answers)
         self.send("LIST")
-        listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": []}
+        listed: dict[str, list[dict[str, Any]]] = {"APPLICATION": [], "IO_SERVER": [], "NODE": []}
         refusal: BusError | None = None
         while (answer := self._next_answer(timeout, refusal)) is not None:
             if answer.type == "REFUSED":
@@ -255,7 +269,7 @@ class Bus:
             raise refusal
         if answer is None:
             raise BusError(f"hocketd did not answer within {timeout:g} s; is it stopped? see 'hocket daemon status'")
-        return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"])
+        return Listing(listed["APPLICATION"], dict(answer.fields), listed["IO_SERVER"], listed["NODE"])
 
     def expected_wait(self, target: str, timeout: float = 5.0, parts: str = "") -> dict[str, Any]:
         """Return how long a request for the target would wait, with the fields of EXPECTED_WAIT.
@@ -372,5 +386,5 @@ class Bus:
                 self._subscriptions[number]._events.append(event)
 
 
-def _refusal(answer: Event) -> BusError:
-    return BusError(str(answer.get("text", "the daemon refused")))
+def _refusal(answer: Event) -> RefusedError:
+    return RefusedError(str(answer.get("text", "the daemon refused")))

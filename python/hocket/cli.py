@@ -17,7 +17,8 @@ from hocket.verbs import tell
 # longer than many applications run.
 VERBS = (
     "run", "resize", "policy", "explain", "profile", "daemon", "server", "servers", "ls", "top", "events", "publish",
-    "report", "trace", "delta", "arbitrate", "forward", "explore", "curves", "workload", "sim", "bench"
+    "report", "trace", "delta", "arbitrate", "forward", "explore", "curves", "workload", "emulate", "capture",
+    "compare", "sim", "bench"
 )  # fmt: skip
 EPILOG = """
 start here:

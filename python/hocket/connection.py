@@ -29,7 +29,7 @@ def connect(path: Path | str | None = None, timeout: float = 5.0) -> socket.sock
     """
     where = Path(path) if path else paths.socket_path()
     try:
-        _check_owner(where.stat().st_uid, f"the socket {where}")
+        _check_owner(where, where.stat().st_uid, f"the socket {where}")
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
         connection.settimeout(timeout)
         connection.connect(str(where))
@@ -38,7 +38,7 @@ def connect(path: Path | str | None = None, timeout: float = 5.0) -> socket.sock
     except OSError as error:
         raise BusError(f"cannot connect to hocketd at {where}: {error.strerror or error}") from error
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    _check_owner(struct.unpack("3i", credentials)[1], f"the daemon at {where}")
+    _check_owner(where, struct.unpack("3i", credentials)[1], f"the daemon at {where}")
     return connection
 
 
@@ -48,6 +48,6 @@ def process_of(connection: socket.socket) -> int:
     return struct.unpack("3i", credentials)[0]
 
 
-def _check_owner(uid: int, what: str) -> None:
-    if uid not in (os.getuid(), 0):
+def _check_owner(where: Path, uid: int, what: str) -> None:
+    if uid not in (os.getuid(), 0) and not (where == paths.SYSTEM_SOCKET and uid == paths.system_owner()):
         raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")

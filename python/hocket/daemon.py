@@ -21,25 +21,25 @@ STOP_LIMIT_S = 10.0
 START_POLL_S = 0.001  # shorter, because the start of an application waits for hocketd's socket
 
 
-def connect_or_start(options: Sequence[str] = ()) -> tuple[Bus, bool]:
-    """Return the bus of the running daemon, and True if this call started it.
+def connect_or_start(options: Sequence[str] = (), socket: Path | None = None) -> tuple[Bus, bool]:
+    """Return the bus of the daemon at `socket` (default: paths.socket_path()), and True if this call started it.
 
     If no daemon runs, one is started with `options`. Raises HocketError if that fails.
     """
     from hocket.bus import Bus
 
-    started = start_if_none(options)
-    return Bus.connect(), started
+    started = start_if_none(options, socket)
+    return Bus.connect(paths.own_socket_path() if started else socket), started
 
 
-def start_if_none(options: Sequence[str] = ()) -> bool:
+def start_if_none(options: Sequence[str] = (), socket: Path | None = None) -> bool:
     """Start a daemon with `options` if none runs. Return True if this call started it.
 
     Raises HocketError if that fails. Two concurrent calls get the same daemon: the lock of the runtime directory lets
     only one lead, and the other hocketd ends.
     """
     try:
-        connect().close()
+        connect(socket).close()
     except NoDaemonError:
         start(options)
         return True
@@ -78,14 +78,14 @@ def stop() -> int | None:
     from hocket.bus import Bus
 
     try:
-        with Bus.connect(paths.runtime_dir() / "hocketd.sock") as bus:
+        with Bus.connect(paths.own_socket_path()) as bus:
             # The daemon's own word for its pid may be of another PID namespace, where that number is another process.
             pid = bus.daemon_process()
             if pid == 0:
                 raise HocketError("hocketd runs in another PID namespace; run 'hocket daemon stop' there")
             process = os.pidfd_open(pid)
             try:
-                bus.list()  # its answer shows that the process has not ended before `process` was opened
+                _confirm(bus, pid)  # so that the process has not ended before `process` was opened
                 signal.pidfd_send_signal(process, signal.SIGTERM)
                 if not select.select([process], [], [], STOP_LIMIT_S)[0]:
                     raise HocketError(
@@ -152,6 +152,17 @@ def is_alive(pid: int) -> bool:
     except OSError:
         return False
     return state != "Z"
+
+
+def _confirm(bus: Bus, pid: int) -> None:
+    """Raise BusError if the daemon does not answer. An agent without a leader does not, but holds its lock."""
+    from hocket.bus import BusError
+
+    try:
+        bus.list()
+    except BusError:
+        if _lock_holder(paths.runtime_dir()) != pid:
+            raise
 
 
 def _lock_holder(directory: Path) -> int:

@@ -203,6 +203,7 @@ class Decisions:
     def __init__(self) -> None:
         self.all: list[PolicyDecision] = []
         self.node = ""  # the daemon's node
+        self.leader_place = 1  # in the list of leaders; above 1, the daemon only grants turns
         self._by_number: dict[int, PolicyDecision] = {}
         self._open: dict[str, PolicyDecision] = {}  # by application: reconfiguration or reversal is pending
 
@@ -214,6 +215,8 @@ class Decisions:
             outcome = Outcome.of(event)
             if (decision := self._by_number.get(outcome.decision)) and outcome not in decision.outcomes:
                 decision.outcomes.append(outcome)
+        elif event.type == "LEADER_PLACE":
+            self.leader_place = max(self.leader_place, int(event.get("place", 1)))
         elif event.type == "RECONFIGURATION" and event.application and event.get("done", False):
             self._reconfigured(event)
 

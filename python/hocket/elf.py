@@ -6,6 +6,7 @@ The file is mapped: only the pages that are looked at are read.
 from __future__ import annotations
 
 import mmap
+import os
 import struct
 from collections import namedtuple
 from pathlib import Path
@@ -28,6 +29,17 @@ def read_elf(path: Path) -> Elf | None:
         return _parse(data)
     except (struct.error, IndexError, ValueError):
         return None
+
+
+def interpreter_of(path: Path) -> Path | None:
+    """Return the interpreter of a script, which the kernel executes for it; None if the file is no script."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(256)  # the kernel takes no more
+    except OSError:
+        return None
+    words = head[2:].split(b"\n")[0].split(b"\0")[0].split() if head[:2] == b"#!" else []
+    return Path(os.fsdecode(words[0])) if words else None
 
 
 def has_text(path: Path, text: str) -> bool:

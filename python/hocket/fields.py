@@ -12,32 +12,33 @@ from typing import Any
 
 KEYS: dict[type, str] = {
     str: """
-        action addresses application application_asked application_given assigned_servers because_of behind
-        curve data_sets_text decided_for directory drained error failed file file_system filter flop_source
-        for_application forward_shares held_targets hinted holder how info io_intervals job method metric model
-        modelled mpi node on_node operation parts parts_error pids places policy port previous program quantity reason
-        redistribution redistribution_strategy scheduler server servers spawn spawn_strategy state target
-        target_policies text trace
-        trace_error version wait_intervals
+        action addresses allocation application application_asked application_given arguments assigned_servers
+        because_of behind curve data_sets_text decided_for delegated_targets directory drained error failed file
+        file_system filter flop_source for_application forward_shares forward_weights held_targets hinted holder how
+        info instance io_intervals job leave left method methods metric model modelled mpi node nodes on_node operation
+        parts parts_error pids places policy port previous program quantity reason redistribution
+        redistribution_strategy release scheduler scheduler_by server servers sha256 spawn spawn_strategy state target
+        target_policies text token told_by trace trace_error version wait_intervals weight_by
     """,
     int: """
-        aggregators ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration back_ns
-        buffer_bytes busy_ns bytes bytes_kept bytes_moved bytes_per_round bytes_read bytes_written comm_calls
+        agents aggregators ago_ns ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration
+        back_ns buffer_bytes busy_ns bytes bytes_kept bytes_moved bytes_per_round bytes_read bytes_written comm_calls
         comm_most_ns comm_ns compute_nodes conflict_ns constant_ns constant_stopped_ns control_every cores count
-        cpu_most_ns cpu_ns data_servers data_set_bytes_left data_sets_left decision duration_ns duration_spread_ns
-        elapsed_ns end_ns ended epoch events exchange_bytes files forward_queue forward_waited_ns forwarded
-        forwarded_bytes from given_servers heartbeat_ns held_bytes hold_off_ns idle_ns index io_calls io_ns iteration
-        iterations kept last_io_end_ns last_io_start_ns last_service_ns lease_ns longest_ns map_epoch member merged
-        missing next_start_ns next_uncertainty_ns now_ns number oldest_ns operations overlap_ns peer_pid peers_ns
-        period_after_ns period_ns period_spread_ns phase_bytes phases phases_in_period pid position processes
-        put_to_sleep queue rank reconfigurations reports request resizing_to resuming_ns return_at_iteration round
-        rounds samples service_ns silent_ns since_ns sleeping sources spawning_ns spawning_stopped_ns start_after_ns
-        start_before_ns start_ns start_unix_ns started started_ns stopped_ns stripe_bytes subscription system_calls
-        targets time_ns to told_processes uncertainty_ns variable_ns wait_ns waited_ns wanted weight woken
+        cpu_most_ns cpu_ns data_servers data_set_bytes_left data_sets_left decision delegation duration_ns
+        duration_spread_ns elapsed_ns end_ns ended epoch events exchange_bytes files forward_queue forward_waited_ns
+        forwarded forwarded_bytes from given_servers heartbeat_ns held_bytes hold_off_ns idle_ns index io_calls io_ns
+        iteration iterations kept last_io_end_ns last_io_start_ns last_service_ns leader_place lease_ns least_nodes
+        longest_ns map_epoch member merged missing most_nodes next_start_ns next_uncertainty_ns now_ns number oldest_ns
+        operations overlap_ns peer_pid peers_ns period_after_ns period_ns period_spread_ns phase_bytes phases
+        phases_in_period pid place position processes put_to_sleep queue rank reconfigurations reports request
+        resizing_to resuming_ns return_at_iteration round rounds samples service_ns silent_ns since_ns sleeping sources
+        spawning_ns spawning_stopped_ns start_after_ns start_before_ns start_ns start_unix_ns started started_ns
+        stopped_ns stripe_bytes subscription system_calls taken targets time_ns to told_processes uncertainty_ns
+        variable_ns wait_ns waited_ns wanted weight woken
     """,
     bool: """
-        allow begun direct done forwards in_map malleable met moves_data_sets of_one_process phase_over relative
-        unstopped wait write_behind write_through
+        allow begun delegated delegations direct done forwards in_map malleable met moves_data_sets of_one_process
+        phase_over relative unstopped wait write_behind write_through
     """,
     float: """
         actual_s bytes_per_s comm_s expected_bytes_per_s flop flop_per_iteration io_ratio io_s io_spread_s iteration_s

@@ -14,13 +14,14 @@ from pathlib import Path
 
 from hocket.errors import HocketError
 
-VERSION = 2
+VERSION = 5
 MOST_SERVERS = 64
 SOCKET_BYTES, NAME_BYTES, PREFIX_BYTES = 108, 64, 4096
-HEAD = struct.Struct("<8s7I")
-EPOCH_AT, SERVERS_AT, PROCESSES_AT, DIRECT_AT = 12, 16, 28, 32
-SOCKETS_AT = HEAD.size + NAME_BYTES + PREFIX_BYTES
-COUNTS_AT = (SOCKETS_AT + MOST_SERVERS * SOCKET_BYTES + 7) // 8 * 8
+HEAD = struct.Struct("<8s5I")
+SERVERS = struct.Struct("<2I" + MOST_SERVERS * f"{SOCKET_BYTES}s")  # how many, direct, their sockets
+EPOCH_AT, PROCESSES_AT = 12, 24
+SERVERS_AT = HEAD.size + NAME_BYTES + PREFIX_BYTES  # twice: for even and for odd epochs
+COUNTS_AT = (SERVERS_AT + 2 * SERVERS.size + 7) // 8 * 8
 COUNTS = (
     "calls",
     "bytes",
@@ -36,10 +37,14 @@ COUNTS = (
     "sandboxed",
     "unserved",
     "collected",
+    "unaligned",
+    "static",
 )
 SEEN = struct.Struct("<4Q")  # calls, bytes read and written, busy ns: for each number of servers, from 0 on
 SEEN_AT = COUNTS_AT + 8 * len(COUNTS)
-PAGE_BYTES = SEEN_AT + (MOST_SERVERS + 1) * SEEN.size + 8
+FIRST_STATIC_AT = SEEN_AT + (MOST_SERVERS + 1) * SEEN.size + 8
+DEVICE_AT = FIRST_STATIC_AT + NAME_BYTES
+PAGE_BYTES = DEVICE_AT + 16
 
 
 @dataclass(frozen=True)
@@ -60,7 +65,14 @@ class ForwardPage:
     """A new page in a file. The processes of one run map it; this object alone changes its servers."""
 
     def __init__(
-        self, path: Path, prefix: str, application: str, group: int, fails: bool, collects: bool = False
+        self,
+        path: Path,
+        prefix: str,
+        application: str,
+        group: int,
+        fails: bool,
+        collects: bool = False,
+        relayed: bool = False,
     ) -> None:
         encoded = os.fsencode(prefix)
         if len(encoded) >= PREFIX_BYTES:
@@ -73,34 +85,28 @@ class ForwardPage:
             self._memory = mmap.mmap(descriptor, PAGE_BYTES)
         finally:
             os.close(descriptor)
-        self._memory[HEAD.size : SOCKETS_AT] = application.encode()[: NAME_BYTES - 1].ljust(
+        self._memory[HEAD.size : SERVERS_AT] = application.encode()[: NAME_BYTES - 1].ljust(
             NAME_BYTES, b"\0"
         ) + encoded.ljust(PREFIX_BYTES, b"\0")
-        HEAD.pack_into(self._memory, 0, b"hocketFW", VERSION, 2, 0, group, int(fails) + 2 * int(collects), 0, 0)
+        struct.pack_into("<Q", self._memory, DEVICE_AT, _device_of(prefix))
+        HEAD.pack_into(
+            self._memory, 0, b"hocketFW", VERSION, 2, group, int(fails) + 2 * int(collects) + 4 * int(relayed), 0
+        )
 
     def set_servers(self, sockets: Sequence[str], *, direct: bool = False) -> None:
-        """Let all processes use these servers from their next call on. The epoch is odd while they change.
+        """Let all processes use these servers from their next call on.
 
         With `direct` there are none, and calls are made directly, whatever the user chose for a time without servers.
         """
-        if len(sockets) > MOST_SERVERS:
-            sockets = sockets[:MOST_SERVERS]
-        names = [os.fsencode(one) for one in sockets]
+        names = [os.fsencode(one) for one in sockets[:MOST_SERVERS]]
         too_long = next((one for one in names if len(one) >= SOCKET_BYTES), None)
         if too_long is not None:
             raise HocketError(f"the socket {os.fsdecode(too_long)} has a path of more than {SOCKET_BYTES - 1} bytes")
-        epoch = self._number(EPOCH_AT)
-        self._set_number(EPOCH_AT, epoch + 1)
-        for number, name in enumerate(names):
-            at = SOCKETS_AT + number * SOCKET_BYTES
-            self._memory[at : at + SOCKET_BYTES] = name.ljust(SOCKET_BYTES, b"\0")
-        # Calls would fail at a moment with neither a server nor the mark that there is to be none.
-        if direct:
-            self._set_number(DIRECT_AT, 1)
-        self._set_number(SERVERS_AT, len(names))
-        if not direct:
-            self._set_number(DIRECT_AT, 0)
-        self._set_number(EPOCH_AT, (epoch + 2) % (1 << 32) or 2)
+        epoch = (self._number(EPOCH_AT) + 1) % (1 << 32) or 2
+        rest = [b""] * (MOST_SERVERS - len(names))
+        # No process looks there before the epoch changes, so that none finds servers that are half written.
+        SERVERS.pack_into(self._memory, SERVERS_AT + epoch % 2 * SERVERS.size, len(names), int(direct), *names, *rest)
+        struct.pack_into("<I", self._memory, EPOCH_AT, epoch)
 
     def counts(self) -> dict[str, int]:
         """Return what all processes have done so far, by the names in COUNTS, and how many `processes` there were."""
@@ -115,6 +121,11 @@ class ForwardPage:
             if calls > 0:
                 found[number] = Seen(calls, read, written, busy_ns / 1e9)
         return found
+
+    def first_static(self) -> str:
+        """Return the file name of the first static program that ran directly; "" if it is not known."""
+        name = self._memory[FIRST_STATIC_AT : FIRST_STATIC_AT + NAME_BYTES].partition(b"\0")[0]
+        return "".join(one if one.isprintable() else "?" for one in name.decode(errors="replace"))
 
     def await_mount_end(self, limit_s: float) -> None:
         """Wait until the process that serves the program's mount has ended. It holds a lock of the page's file."""
@@ -133,5 +144,10 @@ class ForwardPage:
     def _number(self, at: int) -> int:
         return struct.unpack_from("<I", self._memory, at)[0]
 
-    def _set_number(self, at: int, value: int) -> None:
-        struct.pack_into("<I", self._memory, at, value)
+
+def _device_of(path: str) -> int:
+    """Return the device of a directory's file system, as stat has it; 0 if that is not known."""
+    try:
+        return Path(path).stat().st_dev
+    except OSError:
+        return 0

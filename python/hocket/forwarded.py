@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 HEADING = ("FORWARDED", "SCHEDULER", "CALLS", "MERGED", "SYSTEM CALLS", "WAITING", "MEAN WAIT", "BYTES BY APPLICATION")
 MOST_SHARES = 4  # applications that are named in a line
 LONGEST_NUMBER = 19  # digits
+CHOOSERS = {"policy": "policy", "configuration": "hocket.toml"}  # other than an operator: src/core/event/chooser.hpp
 COUNTS = ("forwarded", "merged", "system_calls", "forward_waited_ns")
 
 
@@ -23,12 +24,14 @@ class ForwardedCalls:
 
     server: str
     schedulers: list[str] = field(default_factory=list)  # in the order of their use
+    scheduler_by: str = ""  # who chose the last one
     forwarded: int = 0
     merged: int = 0
     system_calls: int = 0
     forward_waited_ns: int = 0
     forward_queue: int = 0  # now
-    forward_shares: str = ""  # a line for each application: CALLS BYTES WAITED_NS NAME
+    forward_shares: str = ""  # a line for each application: REQUESTS BYTES WAITED_NS NAME
+    forward_weights: str = ""  # a line for each application whose weight is not 1: WEIGHT NAME
 
     @property
     def are_worth_a_line(self) -> bool:
@@ -38,11 +41,14 @@ class ForwardedCalls:
         """Return the row under HEADING."""
         mean_wait = f"{self.forward_waited_ns / self.forwarded / 1e6:.2f} ms" if self.forwarded > 0 else ""
         counts = (str(one) for one in (self.forwarded, self.merged, self.system_calls, self.forward_queue))
-        return (self.server, " → ".join(self.schedulers), *counts, mean_wait, shares_text(self.forward_shares))
+        by = f" ({CHOOSERS[self.scheduler_by]})" if self.scheduler_by in CHOOSERS else ""
+        shares = shares_text(self.forward_shares, self.forward_weights)
+        return (self.server, " → ".join(self.schedulers) + by, *counts, mean_wait, shares)
 
 
-def shares_text(shares: str) -> str:
-    """Return the part of each application's bytes: "solver 75 %, post 25 %"."""
+def shares_text(shares: str, weights: str = "") -> str:
+    """Return the part of each application's bytes, and its weight if not 1: "solver 75 % (weight 3), post 25 %"."""
+    of_name = {name: weight for weight, _, name in (line.partition(" ") for line in weights.splitlines())}
     parts = []
     for line in shares.splitlines():
         words = line.split(" ", 3)
@@ -51,7 +57,10 @@ def shares_text(shares: str) -> str:
     total = sum(moved for moved, _ in parts)
     if total == 0:
         return ""
-    named = [f"{name} {100 * moved / total:.0f} %" for moved, name in parts[:MOST_SHARES]]
+    named = [
+        f"{name} {100 * moved / total:.0f} %" + (f" (weight {of_name[name]})" if name in of_name else "")
+        for moved, name in parts[:MOST_SHARES]
+    ]
     rest = sum(moved for moved, _ in parts[MOST_SHARES:])
     return ", ".join(named + ([f"others {100 * rest / total:.0f} %"] if rest else []))
 
@@ -72,7 +81,8 @@ class ForwardedOfServers:
     def feed(self, event: Event) -> None:
         """Add one event. Other types are ignored."""
         if event.type == "SERVER":
-            one = ForwardedCalls(event.get("server", ""), [event.get("scheduler", "") or "fifo"])
+            name = event.get("scheduler", "") or "fifo"
+            one = ForwardedCalls(event.get("server", ""), [name], event.get("scheduler_by", ""))
             self.servers.append(one)
             self._of_member[event.member] = one
         elif event.type in ("SERVER_LOAD", "SCHEDULER_USED") and (found := self._of_member.get(event.member)):
@@ -82,10 +92,14 @@ class ForwardedOfServers:
 def _add(calls: ForwardedCalls, event: Event) -> None:
     if event.type == "SCHEDULER_USED":
         name = event.get("scheduler", "")
-        if not event.get("error") and calls.schedulers[-1] != name:
+        if event.get("error"):
+            return
+        calls.scheduler_by = event.get("scheduler_by", "")
+        if calls.schedulers[-1] != name:
             calls.schedulers = [*calls.schedulers[-2:], name]  # the last three
         return
     for key in COUNTS:
         setattr(calls, key, getattr(calls, key) + event.get(key, 0))
     calls.forward_queue = event.get("forward_queue", 0)
-    calls.forward_shares = event.get("forward_shares", "") or calls.forward_shares
+    if shares := event.get("forward_shares", ""):
+        calls.forward_shares, calls.forward_weights = shares, event.get("forward_weights", "")

@@ -6,8 +6,10 @@ every process of the job gets the library, which does nothing outside of MPI.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
+import sys
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -28,10 +30,20 @@ VERSION_WORDS = (
 )
 LIBRARIES = (("libmpi.so.12", MPICH), ("libmpich.so.12", MPICH), ("libmpi.so.40", OPENMPI))
 LAUNCHER = re.compile(r"^(mpiexec|mpirun|orterun|prterun|prun)([.-].*)?$")
+SRUN = "srun"  # Slurm's launcher starts programs of each MPI
+PMI_MPIS = (("pmi2", MPICH), ("pmix", OPENMPI))  # what programs of each PMI usually have, by the beginning of its name
 VERSION_LIMIT_S = 20
 # Programs that run the program named after them, and interpreters. They do not give an application its name.
 WRAPPERS = frozenset(
-    ("env", "nice", "numactl", "taskset", "stdbuf", "time", "timeout", "valgrind", "gdb", "strace", "perf", "setarch")
+    (
+        "env", "nice", "numactl", "taskset", "stdbuf", "time", "timeout", "valgrind", "gdb", "strace", "perf",
+        "setarch", "chrt", "ionice", "nohup", "prlimit", "setsid",
+    )
+)  # fmt: skip
+SHELLS = frozenset(("ash", "bash", "dash", "ksh", "mksh", "sh", "zsh"))
+SHELL_MARKS = ";&|()\n"  # between two commands of a shell
+BEFORE_COMMAND = frozenset(
+    ("!", "{", "builtin", "command", "do", "elif", "else", "exec", "if", "then", "time", "until", "while")
 )
 EXEC_AGENTS = ("PRTE_MCA_odls_base_exec_agent", "OMPI_MCA_orte_fork_agent")  # Open MPI 5, Open MPI 4
 
@@ -47,10 +59,21 @@ MALLEABLE_SETTINGS = {
         # Old and new ranks would choose different algorithms for one collective, and block for ever.
         "OMPI_MCA_coll": "^han",
         "OMPI_MCA_osc": "^ucx",
+        # So they would in MPI_File_open, for shared file pointers.
+        "OMPI_MCA_sharedfp": "^sm",
     },
 }
 COUNT_OPTIONS = frozenset(("n", "np", "c"))
 COUNT_OPTION = re.compile(r"-{1,2}(n|np|c)(?:=(\d+))?$")
+
+
+def mpich_launcher() -> str:
+    """Return MPICH's launcher: of the installation or this Python environment, else from PATH. Raises UsageError."""
+    own = [Path(prefix) / "bin" / "mpiexec" for prefix in (paths.prefix(), sys.prefix)]
+    found = next((str(path) for path in own if path.exists()), None) or shutil.which("mpiexec")
+    if found is None:
+        raise UsageError("no mpiexec in PATH: MPICH's is needed")
+    return found
 
 
 class ProgramNotFoundError(HocketError):
@@ -97,10 +120,10 @@ def examine(command: Sequence[str], mpi: str | None = None) -> Job:
         raise ProgramNotFoundError(f"{command[0]}: no such program; is it in PATH?")
     program = Path(found).absolute()  # Path drops a leading "./", and PATH would be searched
     launcher = bool(LAUNCHER.match(program.name))
-    application, elf = _application(command[1:] if launcher else command)
+    application, elf = _application(command[1:] if launcher or program.name == SRUN else command)
     by_libraries = _mpi_of(elf)
-    by_launcher = _mpi_of_launcher(program) if launcher else None
-    kind = mpi or by_launcher or by_libraries
+    by_launcher = mpi_of_launcher(program) if launcher else None
+    kind = mpi or by_launcher or by_libraries or _mpi_of_srun(command)
     if kind is None:
         raise UsageError(_no_mpi(command[0], launcher))
     warnings = []
@@ -130,8 +153,49 @@ def name_of(command: Sequence[str]) -> str:
     """Return the name of the application that a command starts: a launcher, the application itself, or `hocket run`."""
     command = _behind_run(command)
     first = Path(command[0]).name
-    starts_another = LAUNCHER.match(first) or first in WRAPPERS
+    starts_another = LAUNCHER.match(first) or first in WRAPPERS or first == SRUN
     return _name(command, _application(command[1:] if starts_another else command[:1])[0])
+
+
+def programs_of(command: Sequence[str]) -> list[str]:
+    """Return the programs that a command starts, as far as its words say: the first, and those behind it.
+
+    These follow launchers, wrappers, and `hocket run`, or are in the text of `sh -c`.
+    """
+    behind = _behind_run(command)
+    name = Path(command[0]).name
+    parts: list[Sequence[str]] = []
+    if behind != command:
+        parts = [behind]
+    elif name in SHELLS:
+        parts = [*_shell_commands(command[1:])]
+    elif LAUNCHER.match(name) or name in WRAPPERS or name == SRUN:
+        for part in _parts(command) if LAUNCHER.match(name) else [command[1:]]:
+            at = next((at for at in range(len(part)) if _program_at(part, at)), len(part))
+            parts.append(part[at:])
+    return [command[0], *(program for part in parts if part for program in programs_of(part))]
+
+
+def _shell_commands(arguments: Sequence[str]) -> list[list[str]]:
+    """Return the words of each command in the text of `sh -c TEXT`, as far as one can read it without a shell."""
+    import shlex  # imported here: `hocket run` starts sooner
+
+    at = next((at for at, word in enumerate(arguments) if re.fullmatch(r"-[A-Za-z]*c[A-Za-z]*", word)), None)
+    before = arguments[: at or 0]
+    if at is None or at + 1 == len(arguments) or any(word[:1] not in ("-", "+") for word in before):
+        return []
+    reader = shlex.shlex(arguments[at + 1], posix=True, punctuation_chars=SHELL_MARKS)
+    reader.whitespace, reader.whitespace_split = " \t\r", True
+    commands: list[list[str]] = [[]]
+    try:
+        for word in reader:
+            if word and set(word) <= set(SHELL_MARKS):
+                commands.append([])
+            elif commands[-1] or not (word in BEFORE_COMMAND or re.match(r"[A-Za-z_]\w*=", word)):
+                commands[-1].append(word)
+    except ValueError:  # a quotation mark without its partner
+        pass
+    return [words for words in commands if words]
 
 
 def _behind_run(command: Sequence[str]) -> Sequence[str]:
@@ -191,6 +255,44 @@ def preload(job: Job, environment: Mapping[str, str]) -> Preload:
     return Preload(command, {})
 
 
+def with_exports(command: Sequence[str], environment: dict[str, str]) -> list[str]:
+    """Return the command; if it is srun's, and its options keep variables from the tasks, let hocket's pass.
+
+    SLURM_EXPORT_ENV, which sbatch --export sets, is changed in the environment.
+    """
+    changed = list(command)
+    if Path(command[0]).name != SRUN:
+        return changed
+    ours = sorted(name for name in environment if name == "LD_PRELOAD" or name.startswith("HOCKET_"))
+
+    def let_pass(exported: str) -> str:
+        words = [word for word in exported.split(",") if word]
+        if not words or words[0].upper() == "ALL":
+            return exported
+        return ",".join([*(words if words[0].upper() not in ("NONE", "NIL") else []), *ours])
+
+    program = _application(command[1:])[0]
+    options = range(1, changed.index(program, 1) if program in changed[1:] else len(changed))
+    for at in options:
+        if changed[at] == "--export" and at + 1 in options:
+            changed[at + 1] = let_pass(changed[at + 1])
+        elif changed[at].startswith("--export="):
+            changed[at] = "--export=" + let_pass(changed[at].partition("=")[2])
+    if exported := environment.get("SLURM_EXPORT_ENV"):
+        environment["SLURM_EXPORT_ENV"] = let_pass(exported)
+    return changed
+
+
+def _mpi_of_srun(command: Sequence[str]) -> str | None:
+    """Return the MPI that fits srun's --mpi: where the program is a script, nothing else shows it."""
+    if Path(command[0]).name != SRUN:
+        return None
+    given = [word.partition("=")[2] for word in command if word.startswith("--mpi=")]
+    given += [after for word, after in pairwise(command) if word == "--mpi"]
+    pmi = (given or [os.environ.get("SLURM_MPI_TYPE", "")])[0]
+    return next((mpi for name, mpi in PMI_MPIS if pmi.startswith(name)), None)
+
+
 def _before(library: Path, others: str) -> str:
     return f"{library}:{others}" if others else str(library)
 
@@ -210,7 +312,7 @@ def _with_library(arguments: Sequence[str], library: Path) -> list[str]:
     return changed
 
 
-def _mpi_of_launcher(program: Path) -> str | None:
+def mpi_of_launcher(program: Path) -> str | None:
     """Return the MPI of a launcher by its version text.
 
     MPICH's launcher contains the text in its file: reading the file is faster than starting the launcher.
@@ -242,14 +344,19 @@ def processes_of(command: Sequence[str]) -> int | None:
     command = _behind_run(command)
     if not LAUNCHER.match(Path(command[0]).name):
         return None
+    counts = [_count_in(_options_in(part)) for part in _parts(command)]
+    return None if None in counts else sum(count for count in counts if count is not None)
+
+
+def _parts(command: Sequence[str]) -> list[list[str]]:
+    """Return the words behind a launcher, for each of its programs (`mpiexec -n 2 a : -n 6 b`)."""
     parts: list[list[str]] = [[]]
     for word in command[1:]:
         if word == ":":
             parts.append([])
         else:
             parts[-1].append(word)
-    counts = [_count_in(_options_in(part)) for part in parts]
-    return None if None in counts else sum(count for count in counts if count is not None)
+    return parts
 
 
 def _options_in(part: list[str]) -> list[str]:
@@ -272,9 +379,7 @@ def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
     """Return the program among the arguments that is linked with MPI, else the first program, else ("", None)."""
     first: tuple[str, Elf | None] = ("", None)
     for at, argument in enumerate(arguments):
-        if argument.startswith("-") or (at and arguments[at - 1].lstrip("-") == "launcher-exec"):
-            continue
-        found = shutil.which(argument)
+        found = _program_at(arguments, at)
         if found is None or Path(argument).name in WRAPPERS:
             continue
         elf = read_elf(Path(found))
@@ -283,6 +388,13 @@ def _application(arguments: Sequence[str]) -> tuple[str, Elf | None]:
         if not first[0]:
             first = argument, elf
     return first
+
+
+def _program_at(arguments: Sequence[str], at: int) -> str | None:
+    """Return the path of the program that an argument names; None if it names none, or is an option."""
+    if arguments[at].startswith("-") or (at and arguments[at - 1].lstrip("-") == "launcher-exec"):
+        return None
+    return shutil.which(arguments[at])
 
 
 def _name(command: Sequence[str], application: str) -> str:

@@ -1,11 +1,9 @@
-"""Runs a private hocketd in its own directory, for measurements, and ends process groups."""
+"""Runs a private hocketd in its own directory, for measurements."""
 
 from __future__ import annotations
 
 import json
-import os
 import select
-import signal
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,10 +11,11 @@ from pathlib import Path
 
 from hocket import paths
 from hocket.errors import HocketError, UsageError
+from hocket.process_group import end_group
 from hocket.reconfigure.runs import last_line
 
 Setting = str | float | int
-START_LIMIT_S, STOP_LIMIT_S = 20, 10
+START_LIMIT_S = 20
 BAD_SETTINGS = 2  # exit code of hocketd for bad settings
 
 
@@ -58,13 +57,3 @@ def private_daemon(
         finally:
             end_group(process)
             process.stdout.close()
-
-
-def end_group(process: subprocess.Popen) -> None:
-    """End a process that was started in its own session, and all that it has started there."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-            process.wait(STOP_LIMIT_S)
-        except (ProcessLookupError, subprocess.TimeoutExpired):
-            continue

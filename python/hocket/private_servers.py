@@ -45,23 +45,27 @@ def private_servers(
     directory: Path,
     options: Sequence[str],
     *,
+    injected: Sequence[str] = (),
     coordinator: Mapping[str, Setting] | None = None,
     arbitration: Mapping[str, Setting] | None = None,
     trace: Path | None = None,
 ) -> Iterator[Mapping[str, str]]:
     """Run a private hocketd with that many servers of a directory. Yields the environment of programs that use them.
 
-    `options` go to 'hocket server start', `coordinator` and `arbitration` have settings of the daemon. Its trace is
-    copied to `trace` at the end. However the context is left, no server stays; signals raise KeyboardInterrupt in it.
+    `options` go to 'hocket server start', and one text of `injected` to each of the last servers. `coordinator` and
+    `arbitration` have settings of the daemon. Its trace is copied to `trace` at the end. However the context is left,
+    no server stays; signals raise KeyboardInterrupt in it.
     """
     with ended_by_signals(), tempfile.TemporaryDirectory(prefix="hocket-", dir="/tmp") as name:
         environment = os.environ | {"HOCKET_DIR": name}
         environment.pop("HOCKET_SOCKET", None)
         with private_daemon(Path(name), coordinator or {}, arbitration) as written:
             try:
-                if count > 0:
-                    start = ["server", "start", "-n", str(count), "--dir", str(directory), *options]
-                    _hocket(start, environment)
+                start = ["server", "start", "--dir", str(directory), *options]
+                if count > len(injected):
+                    _hocket([*start, "-n", str(count - len(injected))], environment)
+                for text in injected:
+                    _hocket([*start, "--inject", text], environment)
                 yield environment
                 if count > 0:
                     with contextlib.suppress(HocketError):  # the daemon has ended, as private_daemon reports

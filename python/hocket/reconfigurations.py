@@ -61,6 +61,8 @@ class Reconfiguration:
     put_to_sleep: int = 0
     bytes_moved: int = 0
     bytes_kept: int = 0
+    nodes: str = ""  # on which it runs afterwards, "NODE=PROCESSES …"
+    left: str = ""  # places that processes have left, "NODE[:CORE] …"
 
     @classmethod
     def of(cls, event: Event, application: str) -> Reconfiguration:

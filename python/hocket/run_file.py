@@ -21,6 +21,11 @@ def digest(about: Any) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def whole_lines(path: Path) -> list[str]:
+    """Return the lines of a file, without a last one that is cut off; none if there is no file."""
+    return path.read_bytes().rpartition(b"\n")[0].decode().splitlines() if path.exists() else []
+
+
 class RunFile(Generic[Run]):
     """The runs in a file. A last line that is cut off, because its run was interrupted, is left out."""
 

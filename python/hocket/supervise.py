@@ -12,6 +12,7 @@ import ctypes
 import os
 import signal
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 from hocket.errors import HocketError
@@ -26,15 +27,31 @@ class UnfinishedError(HocketError):
     exit_code = FAILED
 
 
-def supervise(program: str, command: list[str], environment: dict[str, str]) -> int:
-    """Run the launcher and return its exit code. Raises UnfinishedError if it is 0 and the application has failed.
+def supervise(
+    program: str,
+    command: list[str],
+    environment: dict[str, str],
+    at_end: Callable[[], None] | None = None,
+    *,
+    hides_failures: bool = True,
+) -> int:
+    """Run the launcher and return its exit code. Calls `at_end` when it has ended.
 
-    Raises OSError if the launcher cannot be started.
+    Raises UnfinishedError if it `hides_failures`, its exit code is 0, and the application has failed. Raises OSError if
+    it cannot be started.
     """
-    with tempfile.TemporaryDirectory(prefix="hocket-run-") as directory:
-        unfinished = Path(directory) / "unfinished"
-        code = run_child(program, command, environment | {"HOCKET_UNFINISHED": str(unfinished)})
-        failed = unfinished.exists()
+    failed = False
+    try:
+        if hides_failures:
+            with tempfile.TemporaryDirectory(prefix="hocket-run-") as directory:
+                unfinished = Path(directory) / "unfinished"
+                code = run_child(program, command, environment | {"HOCKET_UNFINISHED": str(unfinished)})
+                failed = unfinished.exists()
+        else:
+            code = run_child(program, command, environment)
+    finally:
+        if at_end is not None:
+            at_end()
     end_like(code)
     if code == 0 and failed:
         raise UnfinishedError(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import gzip
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +17,8 @@ from hocket.fields import check, object_of
 from hocket.tables import printable
 
 VERSIONS = range(1, 3)  # versions that are read (src/control/trace/writer.hpp)
+COMPRESSED = ".gz"  # end of the name of a part that hocketd has compressed
+GZIP = b"\x1f\x8b"
 
 
 class TraceError(HocketError):
@@ -37,6 +41,11 @@ class Trace:
     settings: Mapping[str, Any] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
     cut_short: bool = False  # True if the last line is incomplete: the writer was killed, or the disk was full
+
+    @property
+    def missing(self) -> int:
+        """The number of records that hocketd left out, because its disk was slower than they came."""
+        return sum(int(event.get("events", 0)) for event in self.events if event.type == "EVENTS_LOST")
 
     @property
     def end_ns(self) -> int:
@@ -65,7 +74,7 @@ class TracePart:
 
     def beside(self, name: str, seen: set[Path]) -> TracePart:
         """Return the part that this one names. `seen` detects a cycle."""
-        path = self.path.parent / name
+        path = present(self.path.parent / name)
         if path in seen or not path.exists():
             known = "keep the parts of a trace together"
             raise TraceError(
@@ -76,13 +85,14 @@ class TracePart:
 
 
 def _read(path: Path) -> Trace:
+    path = present(path)
     seen = {path}
     parts = [_part(path)]
     # A trace that `hocket delta` keeps continues that of the run before, too: a replay needs it. That one does not name
     # it, so it is a trace of its own.
     while name := parts[0].header.get("continues"):
         before = parts[0].beside(str(name), seen)
-        if before.next != parts[0].path.name:
+        if before.next != parts[0].path.name.removesuffix(COMPRESSED):
             break
         parts.insert(0, before)
     while name := parts[-1].next:
@@ -100,11 +110,23 @@ def _read(path: Path) -> Trace:
     )
 
 
+def present(path: Path) -> Path:
+    """Return the path under which the file is there: this one, or the compressed one."""
+    compressed = path.with_name(path.name + COMPRESSED)
+    return compressed if not path.exists() and compressed.exists() else path
+
+
 def _part(path: Path) -> TracePart:
     try:
-        lines = path.read_bytes().split(b"\n")
+        content = path.read_bytes()
     except OSError as error:
         raise TraceError(f"cannot read the trace {path}: {error.strerror}") from error
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (EOFError, OSError, zlib.error) as error:
+            raise TraceError(f"{path}: the file is damaged ({printable(str(error))})") from error
+    lines = content.split(b"\n")
     header = _header(path, lines[0])
     whole = lines[1:-1]
     following = ""

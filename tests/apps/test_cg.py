@@ -65,11 +65,11 @@ def reference(a, tolerance=1e-10):
     return iterations, x
 
 
-def stencil(points):
-    """Return the 27-point stencil of HPCG, built from distances in the grid."""
+def stencil(points, reach=1):
+    """Return the 27-point stencil of HPCG, or a wider one, built from distances in the grid."""
     grid = np.array(list(np.ndindex(points, points, points)))
     near = np.abs(grid[:, None, :] - grid[None, :, :]).max(axis=2)
-    return np.where(near == 0, 26.0, np.where(near == 1, -1.0, 0.0))
+    return np.where(near == 0, (2.0 * reach + 1) ** 3 - 1, np.where(near <= reach, -1.0, 0.0))
 
 
 def same_numbers(summary):
@@ -156,6 +156,21 @@ def test_stencil(cg, tmp_path, points):
     check(cg(3, "--stencil", points, "--write-x", tmp_path / "x"), a, tmp_path / "x")
 
 
+@pytest.mark.parametrize(("points", "reach"), [(2, 3), (6, 2), (7, 3)])
+def test_wider_stencils(cg_mpich, tmp_path, points, reach):
+    a = stencil(points, reach)
+    check(cg_mpich(3, "--stencil", points, "--reach", reach, "--write-x", tmp_path / "x"), a, tmp_path / "x")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_plain_sums_solve_the_same_system(cg, tmp_path, ranks):
+    a = random_symmetric()
+    matrix = write_matrix(tmp_path / "a.mtx", a, symmetry="symmetric")
+    done = cg(ranks, "--matrix", matrix, "--sums", "plain", "--write-x", tmp_path / "x")
+    assert done.summary["sums"] == "plain"
+    check(done, a, tmp_path / "x")
+
+
 def test_numbers_do_not_depend_on_processes_or_mpi(tmp_path):
     matrix = write_matrix(tmp_path / "a.mtx", random_symmetric(60), symmetry="symmetric")
     runs = [
@@ -180,6 +195,12 @@ def test_stops_at_the_iteration_and_prints_what_was_asked(cg_mpich):
     assert float(printed[-1][3]) == pytest.approx(done.summary["residual"], rel=1e-6)
 
 
+def test_the_time_of_the_iterations_is_without_the_start(cg_mpich):
+    done = cg_mpich(2, "--stencil", 3, "--iterations", 4, "--iteration-time", 0.02, "--tolerance", 0)
+    assert 0.08 <= done.summary["iterating_seconds"] <= done.summary["seconds"]
+    assert cg_mpich(1, "--stencil", 3, "--iterations", 0).summary["iterating_seconds"] == 0
+
+
 def test_iteration_time_is_kept_and_reported(cg_mpich):
     done = cg_mpich(2, "--stencil", 3, "--iterations", 10, "--iteration-time", 0.03, "--tolerance", 0)
     assert done.summary["seconds"] >= 0.03 * done.summary["iterations"]
@@ -199,6 +220,19 @@ def test_grows_and_shrinks_with_the_same_numbers(cg, rows):
     assert resized.stdout.splitlines()[:-1] == alone.stdout.splitlines()[:-1]
 
 
+@pytest.mark.parametrize("method", ["merge/plain/p2p/blocking", "baseline/plain/collective/wait-sources"])
+def test_plain_sums_survive_a_resize(cg, method):
+    """The sums of other processes differ in the last digits, so the numbers are alike and not the same."""
+    names = ("SPAWN", "SPAWN_STRATEGY", "REDISTRIBUTION", "REDISTRIBUTION_STRATEGY")
+    chosen = {f"HOCKET_{name}": word for name, word in zip(names, method.split("/"), strict=True)}
+    arguments = ["--stencil", 8, "--sums", "plain", "--iterations", 12, "--tolerance", 0]
+    exact = cg(2, "--stencil", 8, "--iterations", 12, "--tolerance", 0)
+    resized = cg(2, *arguments, HOCKET_RESIZE="6:3", HOCKET_RESIZE_WAIT_S="30", **chosen, **SPAWNING)
+    assert resized.summary["ranks"] == 3 and resized.summary["iterations"] == 12
+    assert resized.summary["residual"] == pytest.approx(exact.summary["residual"], rel=1e-6)
+    assert resized.summary["x_norm"] == pytest.approx(exact.summary["x_norm"], rel=1e-12)
+
+
 # ---- how it fails --------------------------------------------------------------------------------------------------
 
 
@@ -209,6 +243,9 @@ def test_grows_and_shrinks_with_the_same_numbers(cg, rows):
         (["--matrix", "a", "--stencil", "3"], "give either --matrix FILE or --stencil N"),
         (["--stencil", "0"], "--stencil 0: give a whole number from 1"),
         (["--stencil", "2000"], "--stencil 2000: give a whole number from 1 to 1023"),
+        (["--stencil", "3", "--reach", "4"], "--reach 4: give a whole number from 1 to 3"),
+        (["--matrix", "a", "--reach", "2"], "--reach needs --stencil"),
+        (["--stencil", "3", "--sums", "fast"], "--sums fast: give exact or plain"),
         (["--stencil", "3", "--rows", "columns"], "--rows columns: give number or nonzeros"),
         (["--stencil", "3", "--shift", "much"], "--shift much: give a number"),
         (["--stencil", "3", "--frob"], "unknown option --frob"),

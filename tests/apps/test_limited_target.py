@@ -53,21 +53,22 @@ def target(memory):
     return directory
 
 
-def environment(target, bandwidth=BANDWIDTH):
+def environment(target, bandwidth=BANDWIDTH, **more):
     return {
         **os.environ,
         "LD_PRELOAD": str(LIBRARY),
         "HOCKET_LIMIT_DIR": str(target),
         "HOCKET_LIMIT_BYTES_PER_S": str(bandwidth),
+        **more,
     }
 
 
 class Writer:
-    def __init__(self, target, path, mib, call="pwrite"):
+    def __init__(self, target, path, mib, call="pwrite", **more):
         self.path, self.mib = path, mib
         self.process = subprocess.Popen(
             [sys.executable, "-c", WRITER, path, call, str(mib)],
-            env=environment(target),
+            env=environment(target, **more),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -124,6 +125,14 @@ def test_a_short_write_beside_a_long_one_shares_only_while_both_write(target):
     takes(expected_s, 0.1, lambda: [Writer(target, target / "long", 24), Writer(target, target / "short", 8)])
 
 
+def test_a_process_has_a_rate_of_its_own_until_the_device_is_the_limit(target):
+    slow, quick = ({"HOCKET_LIMIT_PROCESS_BYTES_PER_S": str(rate)} for rate in (BANDWIDTH // 4, BANDWIDTH * 2))
+    alone_s = 6 * MIB / (BANDWIDTH / 4)
+    takes([alone_s], 0.05, lambda: [Writer(target, target / "a", 6, **slow)])
+    takes([alone_s] * 2, 0.1, lambda: [Writer(target, target / name, 6, **slow) for name in "ab"])
+    takes([24 * MIB / BANDWIDTH] * 2, 0.2, lambda: [Writer(target, target / name, 12, **quick) for name in "ab"])
+
+
 def test_other_directories_are_not_limited(target, memory):
     beside = memory / "target-of-another-name"  # shares its first letters with the target
     beside.mkdir()
@@ -178,6 +187,7 @@ for attempt in (lambda: os.write(fd, b"x"), lambda: os.pwrite(fd, b"x", 0), lamb
     [
         ({"HOCKET_LIMIT_BYTES_PER_S": "fast"}, "HOCKET_LIMIT_BYTES_PER_S 'fast'"),
         ({"HOCKET_LIMIT_BYTES_PER_S": "1"}, "1000000 or more"),
+        ({"HOCKET_LIMIT_PROCESS_BYTES_PER_S": ""}, "HOCKET_LIMIT_PROCESS_BYTES_PER_S ''"),
         ({"HOCKET_LIMIT_DIR": "/nonesuch"}, "'/nonesuch': not a directory"),
     ],
 )

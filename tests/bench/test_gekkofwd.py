@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import numpy
 import pytest
 from checkout import REPO
 from hocket.arbitration.allocate import Rules, allocate
@@ -52,6 +53,23 @@ def test_mckp_is_as_good_as_static_in_sets_where_static_shares_no_server():
                 compared += 1
                 assert best.bandwidth >= fixed.bandwidth
     assert compared > 60
+
+
+def test_sets_in_which_mckp_is_worse_are_counted_by_what_static_shares():
+    """Two pools, of 8 and 16 servers, and three sets each."""
+    found = {
+        "given_out": numpy.array([[8, 9, 8], [16, 17, 17]]),
+        "static": numpy.array([[5, 5, 5], [5, 5, 5]]),
+        "mckp": numpy.array([[4, 4, 5], [6, 6, 7]]),
+    }
+    assert gekkofwd_sets.beside_static(found, (8, 16)) == {
+        "alone": 3,
+        "alone_more": 1,
+        "alone_less": 1,
+        "shared": 3,
+        "shared_more": 2,
+        "shared_less": 1,
+    }
 
 
 def gains(at_24: float, worse: int) -> dict:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import runtime_kit as kit
+from hocket.process_group import signal_group
 from stand_in_hocketd import StandIn
 
 pytestmark = pytest.mark.timeout(180)
@@ -159,7 +160,7 @@ def start(mpi: kit.Mpi, built, controller: StandIn, tmp_path: Path, timed_storag
     yield start
     for job in jobs:
         if job.process.poll() is None:
-            os.killpg(job.process.pid, signal.SIGKILL)
+            signal_group(job.process, signal.SIGKILL)
             job.process.communicate()
 
 

@@ -124,6 +124,18 @@ def test_start_with_a_metric(hocket_dir):
     assert "cpu_time" in wrong.stderr
 
 
+def test_start_with_metrics(hocket_dir):
+    started = hocket("daemon", "start", "--metrics", "127.0.0.1:0")
+    assert started.returncode == 0, started.stderr
+    try:
+        assert "/metrics is served at 127.0.0.1:" in (hocket_dir / "hocketd.log").read_text()
+    finally:
+        assert hocket("daemon", "stop").returncode == 0
+    wrong = hocket("daemon", "start", "--metrics", "localhost")
+    assert (wrong.returncode, len(wrong.stderr.splitlines())) == (1, 1), wrong
+    assert "'localhost' is no address" in wrong.stderr
+
+
 def test_start_with_a_wrong_setting_is_one_line(hocket_dir, tmp_path):
     (tmp_path / "hocket.toml").write_text("[coordinator]\nleas_s = 3\n")
     started = hocket("daemon", "start", "--config", "hocket.toml", cwd=tmp_path)

@@ -8,6 +8,7 @@ import os
 import pytest
 from hocket.bus import VERSION, Bus
 from hocket.cli import main
+from hocket.mounts import target_of
 from stand_in_hocketd import StandIn
 
 pytestmark = pytest.mark.timeout(30)
@@ -85,8 +86,7 @@ def test_what_holds_for_all_is_not_set_for_one(agent, capsys, words, told):
 
 
 def test_a_target_is_a_path_on_its_file_system(agent, capsys, tmp_path):
-    device = tmp_path.stat().st_dev
-    name = f"dev:{os.major(device)}:{os.minor(device)}"
+    name = target_of(tmp_path)
     agent.daemon["target_policies"] = f"{name}=fcfs\npool=fcfs"
     assert main(["policy", "set", "fcfs", "--target", str(tmp_path)]) == 0
     assert [one["target"] for one in agent.received if one["type"] == "SET_POLICY"] == [name]

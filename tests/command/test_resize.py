@@ -83,12 +83,13 @@ def refused(*arguments: str) -> str:
 
 def test_a_resize_tells_what_it_took(cores):
     with Application() as app:
-        resize = Resize("jacobi", "4", "--at", "120", "--on", "n1:1")
+        resize = Resize("jacobi", "4", "--at", "120", "--on", "n1:1", "--methods", "collective/single")
         asked = app.asked()
-        assert {key: asked[key] for key in ("processes", "at_iteration", "places")} == {
+        assert {key: asked[key] for key in ("processes", "at_iteration", "places", "methods")} == {
             "processes": 4,
             "at_iteration": 120,
             "places": "n1:1",
+            "methods": "collective/single",
         }
         app.bus.send("RECONFIGURATION", request=asked["request"], **RECORD)
         assert resize.ended() == (
@@ -101,12 +102,26 @@ def test_a_resize_tells_what_it_took(cores):
         )
 
 
+@pytest.mark.parametrize(
+    ("methods", "said"),
+    [
+        ("based", "--methods based: 'based' is no method; there are merge, baseline, plain, "),
+        ("merge/p2p/baseline", "--methods merge/p2p/baseline: 'merge' and 'baseline' exclude each other; give one"),
+        ("merge/", "--methods merge/: '' is no method"),
+    ],
+)
+def test_unknown_methods_are_refused_at_once(methods, said):
+    code, out, err = Resize("jacobi", "4", "--methods", methods).ended()
+    assert (code, out, len(err.splitlines())) == (2, "", 1), err
+    assert said in err
+
+
 @pytest.mark.parametrize(("size", "processes"), [("-1", 1), ("+2", 4)])
 def test_sizes_with_a_sign_are_relative(cores, size, processes):
     with Application() as app:
         resize = Resize("jacobi", size, "--json")
         asked = app.asked()
-        assert asked["processes"] == processes
+        assert (asked["processes"], asked["methods"]) == (processes, "")
         app.bus.send("RECONFIGURATION", request=asked["request"], **RECORD | {"targets": processes})
         code, out, _ = resize.ended()
         told = json.loads(out)

@@ -19,7 +19,8 @@ import pytest
 from hocket import daemon as daemon_module
 from hocket.bus import Bus
 from hocket.elf import read_elf
-from hocket.mpi import MPICH, OPENMPI, Job, ProgramNotFoundError, examine, preload
+from hocket.errors import UsageError
+from hocket.mpi import MPICH, OPENMPI, Job, ProgramNotFoundError, examine, preload, programs_of
 
 pytestmark = pytest.mark.timeout(60)
 HOCKET = (sys.executable, "-m", "hocket.cli")
@@ -179,6 +180,27 @@ def test_an_application_is_named_after_its_program(tmp_path, monkeypatch, argume
         script(tmp_path / program, "#!/bin/sh\n")
     monkeypatch.chdir(tmp_path)
     assert examine(["./mpiexec", *arguments]).name == name
+
+
+def test_srun_starts_programs_of_each_mpi(tmp_path, monkeypatch):
+    """The program's file shows which; a script leaves that to --mpi, or to what srun takes for it."""
+    launcher(tmp_path, "slurm 22.05", "srun")
+    script(tmp_path / "solver", "#!/bin/sh\n")
+    elf(tmp_path / "linked", "libmpi.so.40")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_MPI_TYPE", "pmix_v4")
+    for words, expected in (
+        (["--mpi=pmi2", "-n", "2", "./solver"], (MPICH, "solver")),
+        (["--mpi", "pmix", "./solver"], (OPENMPI, "solver")),
+        (["-n", "2", "python3", "heat.py"], (OPENMPI, "heat")),
+        (["--mpi=pmi2", "./linked"], (OPENMPI, "linked")),
+    ):
+        job = examine(["./srun", *words])
+        assert (job.mpi, job.name, job.launcher) == (*expected, False), words
+    monkeypatch.delenv("SLURM_MPI_TYPE")
+    with pytest.raises(UsageError, match="no MPI found"):
+        examine(["./srun", "./solver"])
+    assert programs_of(["srun", "-n", "2", "./solver"]) == ["srun", "./solver"]
 
 
 # ---- how the ranks get libhocket ----------------------------------------------------------------------------------

@@ -230,7 +230,10 @@ def test_a_store_that_cannot_take_the_curve_is_told_before_measuring(hocket, mou
     assert "--name '': give a text" in hocket(*words[:5], "--name", "", *words[5:], code=2).stderr
 
 
-def test_explored_patterns_are_kept_beside_the_store_but_not_with_a_limit(hocket, mount: Path, path: Path, tmp_path):
+def test_explored_patterns_are_kept_beside_the_store_but_not_with_a_limit(
+    hocket, mount: Path, path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     toml = tmp_path / "p.toml"
     toml.write_text(PATTERN + 'layout = ["own", "strided"]\ntotal = "1m"\n')
     words = ("explore", toml, "--dir", mount, "--servers", "0", "--repeat", 1)

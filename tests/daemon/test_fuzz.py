@@ -20,6 +20,9 @@ VALID = [
     encode("RENEW_IO", {"request": 1}),
     encode("IO_PHASE", {"index": 0, "start_ns": 1, "end_ns": -5, "io_ns": 3, "operations": 1}),
     encode("BYE", {"cpu_ns": 1}),
+    encode(
+        "HELD_NODES", {"job": "j", "allocation": "7", "nodes": "n1=1152921504606846976 n2=1 n1=1152921504606846976"}
+    ),
     encode("SET_POLICY", {"policy": "fcfs"}),
     encode("SUBSCRIBE", {"subscription": 1, "filter": "START_IO bytes>3"}),
     encode("UNSUBSCRIBE", {"subscription": 1}),

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from daemon_kit import LIMIT_S, hello, hocketd, one_line, start_io
 from hocket.bus import Bus, BusError, NoDaemonError, encode
+from runtime_kit import wait_until
 
 OTHER_USER = 65534  # nobody
 
@@ -414,3 +415,20 @@ def refuse_epoll_pwait2() -> None:
     libc = ctypes.CDLL(None)
     assert libc.prctl(no_new_privileges, 1, 0, 0, 0) == 0
     assert libc.prctl(set_seccomp, with_filter, filters, 0, 0) == 0
+
+
+def test_nodes_that_nobody_reports_any_more_leave_the_books(daemon):
+    """Their tool said no BYE: it was killed."""
+    with Bus.connect() as witness:
+
+        def nodes() -> dict[str, int]:
+            return {node["on_node"]: node["cores"] for node in witness.list().nodes}
+
+        before = nodes()
+        for job in ("one", "two"):
+            with Bus.connect() as tool:
+                tool.send("HELD_NODES", job=job, allocation="17", nodes=f"{job}=3")
+                wait_until(lambda job=job: nodes().get(job) == 3, LIMIT_S, "the node is in the books")
+        wait_until(
+            lambda: set(nodes()) - set(before) <= {os.uname().nodename}, LIMIT_S, "the nodes have left the books"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import subprocess
@@ -9,8 +10,11 @@ from pathlib import Path
 
 import pytest
 from checkout import DATA
+from daemon_kit import hello
+from hocket.bus import Bus
 from hocket.cli import main
 from hocket.trace import VERSIONS, TraceError, read_trace
+from runtime_kit import wait_until
 
 KEPT = {version: DATA / f"version-{version}.jsonl" for version in VERSIONS}
 LATEST = KEPT[VERSIONS[-1]]
@@ -48,6 +52,22 @@ def test_a_trace_of_each_version_runs_through(replay, version):
     assert json.loads(KEPT[version].read_text().partition("\n")[0])["hocket_trace"] == version
     done = replay(KEPT[version])
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_replay_ends_at_a_gap_and_says_so(replay, tmp_path, capsys):
+    """hocketd leaves out events with their commands when its disk is slower than they come."""
+    lines = LATEST.read_text().splitlines(keepends=True)
+    at = next(number for number in range(100, 200) if '"in"' in lines[number])
+    end = next(number for number in range(200, 300) if '"in"' in lines[number])
+    gap = {"out": "EVENTS_LOST", "time_ns": json.loads(lines[at - 1])["time_ns"], "application": "", "member": 0}
+    trace = tmp_path / "t.jsonl"
+    trace.write_text("".join([*lines[:at], json.dumps(gap | {"events": end - at}) + "\n", *lines[end:]]))
+    done = replay(trace)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"commands agree; {end - at} records are missing at line {at + 1} of {trace}" in done.stdout
+    assert read_trace(trace).missing == end - at
+    assert main(["trace", "summary", str(trace)]) == 0
+    assert f"{end - at} records are missing" in capsys.readouterr().err
 
 
 def test_a_trace_of_the_same_version_gives_the_same_facts(replay):
@@ -152,6 +172,33 @@ def test_the_parts_of_a_trace_are_one_trace(replay, tmp_path):
         assert (read.events, read.settings, read.start_ns) == (whole.events, whole.settings, whole.start_ns)
 
 
+@pytest.mark.parametrize("compressed", [(0,), (1,), (0, 1), (0, 1, 2)])
+def test_parts_that_are_compressed_are_read_as_before(replay, tmp_path, compressed):
+    whole = read_trace(LATEST)
+    parts = in_parts(LATEST, tmp_path)
+    for part in (parts[number] for number in compressed):
+        part.with_name(part.name + ".gz").write_bytes(gzip.compress(part.read_bytes()))
+        part.unlink()
+    for part in parts:  # by the name that it had, too
+        done = replay(part)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.partition(": ")[2].startswith(replay(LATEST).stdout.partition(": ")[2].strip())
+        assert read_trace(part).events == whole.events
+
+
+@pytest.mark.parametrize("size", [1, 30, -1])
+def test_a_compressed_part_that_is_damaged_is_named(replay, tmp_path, size):
+    first, second, _ = in_parts(LATEST, tmp_path)
+    damaged = first.with_name("t.jsonl.gz")
+    damaged.write_bytes(gzip.compress(first.read_bytes())[:size])
+    first.unlink()
+    done = replay(second)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert str(damaged) in done.stderr
+    with pytest.raises(TraceError, match=re.escape(str(damaged))):
+        read_trace(second)
+
+
 @pytest.mark.parametrize("missing", [0, 1, 2])
 def test_a_part_that_is_missing_is_named(replay, tmp_path, missing):
     parts = in_parts(LATEST, tmp_path)
@@ -162,3 +209,24 @@ def test_a_part_that_is_missing_is_named(replay, tmp_path, missing):
         assert str(parts[missing]) in done.stderr
         with pytest.raises(TraceError, match=re.escape(str(parts[missing]))):
             read_trace(part)
+
+
+def test_a_daemon_compresses_its_trace_and_it_replays(start_daemon, hocket_dir, replay):
+    config = hocket_dir / "hocket.toml"
+    config.write_text("[daemon]\ntrace_part_mib = 1\ntrace_compress = true\n")
+    daemon = start_daemon("--config", config, "--policy", "fcfs")
+    begun = daemon.trace
+    with Bus.connect() as bus:
+        hello(bus, "a")
+        for request in range(1, 6000):
+            bus.send("START_IO", request=request, target="t", file="f" * 300)
+            assert bus.answer(LIMIT_S).type == "GRANT_IO"
+            bus.send("FINISH_IO", request=request)
+    compressed = begun.with_name(begun.name + ".gz")
+    wait_until(compressed.exists, LIMIT_S, "the first part is compressed")
+    assert daemon.stop() == 0
+    assert compressed.stat().st_size < 200_000
+    assert not begun.exists()
+    done = replay(begun)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sum(event.type == "START_IO" for event in read_trace(begun).events) == 5999

@@ -143,9 +143,10 @@ def test_servers_are_named_instead_of_asked_for(
     daemon.kill()
     data = noise(3 * MIB)
     one = program()
+    # A path alone, because the addresses say that the servers are on another node.
     for named in (
-        f"servers={servers[0].addresses[0]}",
-        "servers=" + "|".join(f"{s.name},{served_directory},{s.addresses[0]},{s.addresses[1]}" for s in servers),
+        f"servers=unix:{servers[0].socket}",
+        "servers=" + "|".join(f"{s.name},{served_directory},unix:{s.socket},{s.addresses[1]}" for s in servers),
         f"servers={servers[1].addresses[1]}",  # over TCP
     ):
         one.must("open", served_directory / "f", "rwc", named)
@@ -155,12 +156,12 @@ def test_servers_are_named_instead_of_asked_for(
         (served_directory / "f").unlink()
     assert all(operations(server) > 0 for server in servers)
     # A named server serves another directory: the process accesses the file itself.
-    one.must("open", tmp_path / "g", "wc", f"servers={servers[0].addresses[0]}")
+    one.must("open", tmp_path / "g", "wc", f"servers=unix:{servers[0].socket}")
     one.put(0, b"data")
     one.must("close")
     assert (tmp_path / "g").read_bytes() == b"data"
     servers[0].kill()
-    code, text = one.call("open", served_directory / "g", "wc", f"servers={servers[0].addresses[0]}")
+    code, text = one.call("open", served_directory / "g", "wc", f"servers=unix:{servers[0].socket}")
     assert (code, text.startswith(f"cannot open {served_directory}/g: cannot reach the server at unix:")) == (
         NO_SERVER,
         True,

@@ -11,6 +11,7 @@ import runtime_kit as kit
 from checkout import REPO
 from daemon_kit import Daemon
 from hocket.bus import Bus
+from hocket.mounts import target_of
 
 pytestmark = pytest.mark.timeout(120)
 MIB = 1 << 20
@@ -26,8 +27,7 @@ def test_a_put_waits_until_another_application_has_finished(
     daemon: Daemon, story, mpi: kit.Mpi, program: Path, start_server, served_directory: Path, behind: bool
 ) -> None:
     start_server("s1", *(["--write-behind"] if behind else []))
-    device = served_directory.stat().st_dev
-    target = f"dev:{os.major(device)}:{os.minor(device)}"
+    target = target_of(served_directory)
     with Bus.connect() as other:
         other.send("SET_POLICY", policy="fcfs")
         other.send("HELLO", job="other", program="/x", mpi="mpich", version="t", pid=os.getpid(), processes=1)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from daemon_kit import Daemon
 from hocket.bus import Bus
+from hocket.mounts import target_of
 from put_get_kit import noise
 
 pytestmark = pytest.mark.timeout(120)
@@ -21,8 +22,7 @@ def test_a_program_without_mpi_waits_for_its_turn(
 ) -> None:
     for number in range(servers):
         start_server(f"s{number}")
-    device = served_directory.stat().st_dev
-    target = f"dev:{os.major(device)}:{os.minor(device)}"
+    target = target_of(served_directory)
     with Bus.connect() as other:
         other.send("SET_POLICY", policy="fcfs", **({"target": target} if held else {}))
         other.send("HELLO", job="other", program="/x", mpi="mpich", version="t", pid=os.getpid(), processes=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,10 +12,11 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import runtime_kit as kit
 from checkout import REPO
 from hocket.arbitration.jobs import read_jobs
 from hocket.errors import UsageError
-from hocket.exploration.patterns import read_patterns
+from hocket.exploration.patterns import LAYOUTS, read_patterns
 from hocket.exploration.results import Measured, Planned, Results, curve, jobs_text, plan
 
 pytestmark = pytest.mark.timeout(180)
@@ -150,6 +152,38 @@ def test_patterns_are_measured_through_servers(prefix: Path, tmp_path: Path):
     assert (tmp_path / "out" / "runs.jsonl").read_text().splitlines() == lines
 
 
+def test_a_killed_exploration_is_resumed(prefix: Path, tmp_path: Path):
+    """What was measured stays and is not measured again, the rest is measured once, and the result is complete."""
+    directory, runs = tmp_path / "files", tmp_path / "out" / "runs.jsonl"
+    directory.mkdir()
+    text = PATTERNS.replace("[0, 1, 2]", "[0, 1]").replace('["write", "read"]', '"write"\npause_s = 0.3')
+    path = written(tmp_path / "p.toml", text)
+    words = [str(word) for word in (path, "--dir", directory, "--output", tmp_path / "out")]
+    command = [sys.executable, "-m", "hocket.cli", "explore", *words]
+    environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment, start_new_session=True) as process:
+        kit.wait_until(lambda: runs.exists() and len(_lines(runs)) >= 1 + 3, 60, "three runs are measured")
+        assert process.poll() is None, "it has ended before it was killed"
+        os.killpg(process.pid, signal.SIGKILL)
+    before = _lines(runs)
+    planned = {(f"p-{layout}", servers, number) for layout in LAYOUTS for servers in (0, 1) for number in (0, 1)}
+    assert 1 + 3 <= len(before) < 1 + len(planned)
+    explore(*words, prefix=prefix)
+    after = _lines(runs)
+    assert after[: len(before)] == before and len(after) == 1 + len(planned)
+    measured = [json.loads(line) for line in after[1:]]
+    assert {(one["name"], one["servers"], one["repetition"]) for one in measured} == planned
+    assert all(one["bytes"] > 0 for one in measured)
+    assert {job["name"]: set(job["bandwidth_mb_s"]) for job in _jobs(tmp_path / "out")} == {
+        f"p-{layout}": {"0", "1"} for layout in LAYOUTS
+    }
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines that have ended."""
+    return path.read_text().split("\n")[:-1]
+
+
 PHASES = [  # words of a phase, bytes moved, least seconds, files left
     (["layout=own,request=1000,total=10000,rounds=3"], 4 * 3 * 3000, 0),
     (["layout=strided,request=1000,total=4000,active=2,rounds=2,pause=0.2"], 2 * 4000, 0.4),
@@ -195,6 +229,73 @@ def test_a_program_is_measured_through_servers(prefix: Path, tmp_path: Path):
     assert sorted((one["servers"], one["bytes"]) for one in runs) == [(0, 0), (0, 0), (1, 1 << 21), (1, 1 << 21)]
     (job,) = _jobs(tmp_path / "out")
     assert job["name"] == "dd" and all(rate > 0 for rate in job["bandwidth_mb_s"].values())
+
+
+DESCRIBED = """
+servers = 2
+limit = "10m"
+[system]
+nodes = 4
+servers = 2
+[[job]]
+name = "described"
+nodes = 2
+bandwidth_mb_s = { 1 = 5, 2 = 9 }
+emulate = "app.toml"
+"""
+DESCRIPTION = """
+name = "app"
+[[group]]
+processes = 2
+iterations = 4
+[[phase]]
+[[phase.stage]]
+kind = "sleep"
+time_s = 0.01
+[[phase.stage]]
+kind = "write"
+file = "own"
+access = "file-per-process"
+bytes = "512k"
+append = true
+request_bytes = "64k"
+"""
+WRITTEN = 4 * (512 << 10)
+
+
+def test_a_described_job_is_measured_through_servers(prefix: Path, tmp_path: Path):
+    """Each server has 10 MB/s, so a run is not faster than its servers together. The emulation writes all it says."""
+    directory = tmp_path / "files"
+    directory.mkdir()
+    written(tmp_path / "app.toml", DESCRIPTION)
+    path = written(tmp_path / "jobs.toml", DESCRIBED)
+    words = (path, "--dir", directory, "--servers", "0,1,2", "--repeat", "1", "--output", tmp_path / "out")
+    done = explore(*words, prefix=prefix)
+    runs = [json.loads(line) for line in (tmp_path / "out" / "runs.jsonl").read_text().splitlines()[1:]]
+    assert sorted((one["servers"], one["bytes"]) for one in runs) == [(0, 0), (1, WRITTEN), (2, WRITTEN)]
+    assert not list(directory.iterdir())
+    (job,) = _jobs(tmp_path / "out")
+    assert (job["name"], job["nodes"], job["processes"]) == ("described", 2, 2)
+    assert 0 < job["bandwidth_mb_s"]["1"] < 11 and 0 < job["bandwidth_mb_s"]["2"] < 22
+    assert job["bandwidth_mb_s"]["0"] > 0, "the bytes of the direct run are those of the others"
+    again = explore(*words, prefix=prefix)
+    assert again.stdout == done.stdout, "nothing is measured twice"
+
+
+def test_a_described_job_that_fails_is_named(prefix: Path, tmp_path: Path):
+    directory = tmp_path / "files"
+    directory.mkdir()
+    description = written(tmp_path / "app.toml", DESCRIPTION.replace('"own"', '"none/own"'))
+    path = written(tmp_path / "jobs.toml", DESCRIBED)
+    words = (path, "--dir", directory, "--servers", "1", "--repeat", "1", "--output", tmp_path / "out")
+    failed = explore(*words, prefix=prefix, code=1)
+    assert "described failed with exit code" in failed.stderr.splitlines()[-1]
+    assert not list(directory.iterdir())
+    written(description, DESCRIPTION.replace('bytes = "512k"', "bytes = 0"))
+    refused = explore(*words, prefix=prefix, code=2)
+    assert "app.toml, line 14: phase 1, stage 2: bytes = 0" in refused.stderr
+    description.unlink()
+    assert "emulate = 'app.toml': there is no file" in explore(*words, prefix=prefix, code=2).stderr
 
 
 def test_a_signal_ends_programs_and_servers(prefix: Path, tmp_path: Path):

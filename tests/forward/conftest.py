@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import runtime_kit as kit
 from checkout import PROGRAMS
+from forward_kit import with_cached_mounts
 
 
 @pytest.fixture
@@ -47,7 +48,10 @@ def forward(start_forward: Callable[..., subprocess.Popen]) -> Callable[..., kit
 
 
 def compiled(directory: Path, *options: str) -> Path:
-    for source in ("random_calls.c", "forward_corners.c", "collected_writes.c", "posix_rules.c"):
+    for source in (
+        "random_calls.c", "forward_corners.c", "collected_writes.c", "posix_rules.c", "unaligned_calls.c",
+        "asynchronous_calls.c",
+    ):  # fmt: skip
         command = ["cc", "-O1", "-w", "-pthread", *options, "-o", directory / Path(source).stem, PROGRAMS / source]
         subprocess.run(command, check=True, timeout=60)
     return directory
@@ -70,13 +74,4 @@ def static_programs() -> Iterator[Path]:
 @pytest.fixture(params=["uncached", "cached"])
 def mounting(request: pytest.FixtureRequest, prefix: Path, tmp_path: Path) -> Path:
     """A prefix whose mounts are as on this kernel, or as on one before Linux 6.6."""
-    if request.param == "uncached":
-        return prefix
-    helper = "libexec/hocket/hocket-forward-fuse"
-    made = tmp_path / "prefix"
-    (made / helper).parent.mkdir(parents=True)
-    for name in ("bin", "lib"):
-        (made / name).symlink_to(prefix / name)
-    (made / helper).write_text(f'#!/bin/sh\nexec {prefix / helper} --cached "$@"\n')
-    (made / helper).chmod(0o755)
-    return made
+    return prefix if request.param == "uncached" else with_cached_mounts(prefix, tmp_path / "prefix")

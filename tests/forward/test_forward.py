@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 import runtime_kit as kit
 from forward_kit import (
+    COMMON,
     CORNERS,
     LIMIT_S,
     READ_ONLY,
-    SQL,
     build,
     forwarded,
     hocket,
@@ -31,38 +31,6 @@ from hocket.daemon import is_alive
 from hocket.forward_page import PAGE_BYTES, ForwardPage
 
 pytestmark = pytest.mark.timeout(180)
-
-# Each makes the file "made" below the mount, from "source" there and "outside".
-COMMON = {
-    "cat": "cat source source > made",
-    "cp": "cp source made",
-    "dd": "dd if=source of=made bs=3k status=none",
-    "dd-direct": "dd if=/dev/zero of=made bs=64k count=16 oflag=direct status=none",
-    "tar": "tar cf made source && tar tf made",
-    "sort": "sort -S 1m -T . source -o made",
-    "awk": "awk '{print length($0)}' source > made",
-    "sed-in-place": "cp source made && sed -i s/e/E/g made",
-    "shell": "head -n 500 source > part; while read -r line; do printf '%s\\n' \"$line\"; done < part > made",
-    "append": "for i in 1 2 3; do echo $i >> made; done",
-    "python": 'python3 -c \'text = open("source").read(); open("made", "w").write(text[::-1])\'',
-    "python-mmap": 'cp source made && python3 -c \'import mmap; f = open("made", "r+b"); '
-    'm = mmap.mmap(f.fileno(), 0); m[0:4] = b"MMAP"; m.flush(); f.write(b"wr"); f.flush(); '
-    'assert m[0:4] == b"wrAP"\'',
-    "sqlite": f'sqlite3 base "{SQL}" > made && sqlite3 base "pragma integrity_check" >> made',
-    "sqlite-wal": f'sqlite3 base "pragma journal_mode=wal; {SQL}" > made',
-    "git": "git init -q r && cd r && cp ../source a && git add a && git -c user.name=n -c user.email=e commit -qm m && "
-    "git fsck && git show HEAD:a > ../made",
-    "compiler": "echo 'int main(void) { return 5; }' > p.c && cc p.c -o p; ./p || echo $? > made",
-    "gzip": "gzip -nc source > z && gunzip -c z > made",
-    "rsync": "mkdir from to && cp source from/a && cp source from/b && chmod 640 from/b && touch -d @9 from/a to/gone "
-    "&& sed s/9/8/ source > to/a && rsync -a --inplace --no-whole-file --checksum --delete from/ to/ && "
-    "ls to > made && stat -c '%a %s' to/* >> made && stat -c %Y to/a >> made && cat to/a to/b >> made && "
-    "rsync -ani --checksum --delete from/ to/ >> made",
-    "rsync-whole": "mkdir from && cp source from/a && rsync -a --whole-file from/ to/ && cat to/a > made",
-    "outside": "cp outside made",
-    "to-outside": "cp source outside-copy && cp outside-copy made",
-}
-
 
 CONSISTENCIES = pytest.mark.parametrize("consistency", ["synchronous", "close-to-open"])
 
@@ -120,6 +88,7 @@ def test_corners_are_as_the_kernel_has_them(corner: str, consistency: str, forwa
     if corner not in ("cancel-pipe", "limit"):
         assert forwarded(run) > 0
     assert "failed with EIO" not in run.err
+    assert ("the size of files is limited" in run.err) == (corner == "limit")
     if corner == "jump":
         assert "no free connection" not in run.err
 

@@ -1,4 +1,4 @@
-"""Random calls under `hocket forward` beside a byte-by-byte model, also while servers are killed and changed.
+"""Random calls under `hocket forward` beside a byte-by-byte model, also while servers are killed, stopped and changed.
 
 $HOCKET_FORWARD_CALLS changes the number of calls of each run.
 """
@@ -6,12 +6,21 @@ $HOCKET_FORWARD_CALLS changes the number of calls of each run.
 from __future__ import annotations
 
 import os
+import random
 import signal
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
-from forward_kit import forwarded, hocket, kill_servers_while, pids_of_servers, start_servers, wait_until
+from forward_kit import (
+    change_servers_while,
+    forwarded,
+    kill_servers_while,
+    pids_of_servers,
+    start_servers,
+    stop_or_kill_servers_while,
+    wait_until,
+)
 
 CALLS = int(os.environ.get("HOCKET_FORWARD_CALLS", "100000"))
 LIMIT_S = 60 + CALLS / 500
@@ -42,6 +51,22 @@ def test_random_calls_survive_servers_that_are_killed(
     assert killed > 2 and forwarded(run) > CALLS / 10
 
 
+@pytest.mark.parametrize(("consistency", "seed"), [("synchronous", 1), ("close-to-open", 3)])
+def test_random_calls_of_several_processes_survive_servers_that_are_stopped_for_good(
+    consistency: str, seed: int, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
+):
+    """Whoever waits for such a server kills it after 5 s, and all that have waited go on."""
+    start_daemon()
+    start_servers(2, mount, prefix)
+    processes, calls = 4, CALLS // 10
+    script = f"for i in $(seq {processes}); do {programs / 'random_calls'} $i {calls} {mount} & done; wait"
+    process = start_forward("sh", "-c", script, options=("--consistency", consistency))
+    sent = stop_or_kill_servers_while(process, mount, prefix, random.Random(seed), 4)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, f"ok {calls}\n" * processes), run.out + run.err
+    assert sent[signal.SIGSTOP] > 0 and forwarded(run) > calls
+
+
 @CONSISTENCIES
 def test_random_calls_survive_changes_of_the_servers(
     consistency: str, start_forward, start_daemon, programs: Path, mount: Path, prefix: Path
@@ -50,10 +75,7 @@ def test_random_calls_survive_changes_of_the_servers(
     start_servers(3, mount, prefix)
     words = [programs / "random_calls", "3", str(CALLS), mount]
     process = start_forward(*words, options=("--name", "app", "--consistency", consistency))
-    changes = 0
-    while process.poll() is None:
-        done = hocket("servers", "assign", "app", ("1", "2", "0", "all", "s2", "s3")[changes % 6], prefix=prefix)
-        changes += done.returncode == 0
+    changes = change_servers_while(process, prefix)
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, f"ok {CALLS}\n"), run.out + run.err
     assert changes > 3 and "calls found no server" not in run.err

@@ -20,6 +20,7 @@ from forward_kit import (
     LIMIT_S,
     NEEDS_MOUNTS,
     SQL,
+    change_servers_while,
     forwarded,
     kill_servers_while,
     pids_of_servers,
@@ -85,6 +86,18 @@ def test_random_calls_survive_servers_that_are_killed(
     run = kit.finish(process, LIMIT_S)
     assert (run.code, run.out) == (0, "ok 20000\n"), run.out + run.err
     assert killed > 2 and forwarded(run) > 100
+
+
+def test_random_calls_survive_changes_of_the_servers(
+    start_forward, start_daemon, static_programs: Path, mount: Path, prefix: Path
+):
+    start_daemon()
+    start_servers(3, mount, prefix)
+    process = start_forward(static_programs / "random_calls", "4", "20000", mount, options=("--name", "app"))
+    changes = change_servers_while(process, prefix)
+    run = kit.finish(process, LIMIT_S)
+    assert (run.code, run.out) == (0, "ok 20000\n"), run.out + run.err
+    assert changes > 3 and forwarded(run) > 100 and "calls found no server" not in run.err
 
 
 # Each makes the file "made" in the present directory, from "source" there.

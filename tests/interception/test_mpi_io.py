@@ -116,7 +116,7 @@ def test_reports_phases_and_their_parts(mpi: kit.Mpi, built, controller: StandIn
         assert 0 < phase["io_ns"] + phase["wait_ns"] <= phase["end_ns"] - phase["start_ns"] + phase["io_ns"]
     assert second["start_ns"] - first["end_ns"] >= 790e6
     assert second["cpu_ns"] >= 790e6, "the pause is computing"
-    assert re.fullmatch(r"dev:\d+:\d+", first["target"])
+    assert re.fullmatch(r"dev:\d+:\d+@[0-9a-f]{16}", first["target"])
     types = [e["type"] for e in controller.events()]
     assert types.index("IO_PHASE") < types.index("START_IO", types.index("IO_PHASE")), (
         "reported when the gap had passed"

@@ -73,7 +73,7 @@ def test_asks_once_a_burst_and_says_what_for(mpi: kit.Mpi, posix_io: Path, contr
         started = [e for e in controller.events("START_IO") if e["member"] == member]
         assert [(e["operation"], e["bytes"]) for e in started] == [("write", LARGE), ("pread", LARGE)]
         assert re.fullmatch(rf"{tmp_path}/f\.[01]", started[0]["file"])
-        assert re.fullmatch(r"dev:\d+:\d+", started[0]["target"])
+        assert re.fullmatch(r"dev:\d+:\d+@[0-9a-f]{16}", started[0]["target"])
         finished = [e for e in controller.events("FINISH_IO") if e["member"] == member]
         assert [e["bytes"] for e in finished] == [3 * LARGE + SMALL, LARGE]
     phases = [e for e in controller.events("IO_PHASE") if e["member"] == controller.first()]

@@ -277,7 +277,7 @@ def test_unless_asked_for_there_is_no_port_and_no_secret(start: Callable[..., Se
     server = start()
     assert [address.partition(":")[0] for address in server.addresses] == ["unix"]
     assert not (hocket_dir / "servers" / "secret").exists()
-    path = Path(server.addresses[0].removeprefix("unix:"))
+    path = server.socket
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert server.stop() == 0
     assert not path.exists()
@@ -293,7 +293,7 @@ def test_a_name_is_one_servers(start: Callable[..., Server], prefix: Path, hocke
         (["--name", "s/3", "--dir", directory], 2, "may only have letters"),
         (["--name", "s3", "--dir", directory, "--inject", "delay=5"], 2, "'delay=5' cannot be injected"),
         (["--name", "s3", "--dir", directory, "--buffer", "1k"], 2, "--buffer"),
-        (["--name", "s3", "--dir", directory, "--tcp", "none"], 1, "--tcp 'none' is not HOST:PORT"),
+        (["--name", "s3", "--dir", directory, "--tcp", "here"], 1, "--tcp 'here' is not HOST:PORT"),
         (["--name", "s3", "--dir", directory, "--tcp", "[::]:0"], 1, "names no host by which other nodes reach"),
         (["--name", "s3"], 2, "--dir is required"),
     ):

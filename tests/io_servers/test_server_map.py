@@ -6,6 +6,7 @@ Servers and applications are stand-ins that use the bus.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -123,7 +124,7 @@ def test_a_map_reaches_servers_that_write_behind_first(daemon, server, applicati
 
 def test_a_name_is_one_servers(daemon, server, connections):
     server("s1")
-    with pytest.raises(BusError, match=r"a server called 's1' runs already \(pid \d+\)"):
+    with pytest.raises(BusError, match=r"a server called 's1' runs already \(pid \d+ on \S+\)"):
         server("s1")
 
 
@@ -262,16 +263,17 @@ def test_servers_lists_them(daemon, server, application):
     server("s2").close()
     lines = hocket("servers").stdout.splitlines()
     heading = lines[0].split()
-    assert heading == ["SERVER", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH"]
+    assert heading == ["SERVER", "NODE", "STATE", "DIRECTORY", "LOAD", "SERVICE", "BANDWIDTH", "QUEUE", "HELD", "EPOCH"]
     words = lines[1].split()
-    assert words[:3] == ["s1", "up", "/scratch"]
+    assert words[:4] == ["s1", os.uname().nodename, "up", "/scratch"]
     assert "0.70 ms" in lines[1] and "2.0 MB" in lines[1] and words[-1] == "write-behind"
-    assert lines[2].split()[:2] == ["s2", "lost"]
+    assert lines[2].split()[:3:2] == ["s2", "lost"]
     assert lines[3] == "map: epoch 3; used by: jacobi 1"
     told = json.loads(hocket("servers", "--json").stdout)
     assert told["epoch"] == 3
     row = {"application": "jacobi", "map_epoch": 1, "servers": "", "assigned_servers": ""}
-    assert told["applications"] == [row | {"given_servers": -1, "expected_bytes_per_s": 0.0}]
+    row |= {"given_servers": -1, "expected_bytes_per_s": 0.0, "weight": 1, "weight_by": "default"}
+    assert told["applications"] == [row]
     row = told["servers"][0]
     assert (row["operations"], row["bytes"], row["queue"], row["held_bytes"]) == (10, 10 << 20, 3, 2_000_000)
     assert row["pid"] > 1, "stamped by the daemon"
@@ -310,8 +312,8 @@ def test_servers_listen_for_other_nodes_if_asked_to(hocket_dir, tmp_path, prefix
         assert hocket("server", "start", "-n", "2", "--dir", str(tmp_path), "--tcp", "127.0.0.1:0").returncode == 0
         rows = json.loads(hocket("servers", "--json").stdout)["servers"]
         local, *both = (one["addresses"].split() for one in rows)
-        assert local == [f"unix:{hocket_dir}/servers/s1.sock"]
         number = "[0-9a-f]{16}"
+        assert re.fullmatch(rf"unix:{hocket_dir}/servers/s1\.sock#{number}@{number}", " ".join(local)), local
         assert all(re.fullmatch(rf"tcp:127\.0\.0\.1:\d+#{number}@{number}", tcp) for _, tcp in both), both
         places, nodes = zip(*(tcp.split("@") for _, tcp in both), strict=True)
         assert (len(set(places)), len(set(nodes))) == (2, 1)

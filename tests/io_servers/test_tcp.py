@@ -37,7 +37,7 @@ def test_a_server_that_died_is_not_replaced_by_a_relay_to_another(
 def test_on_one_node_there_is_no_tcp(program, start_server, served_directory: Path) -> None:
     """The Unix socket of a server has gone, and its TCP address leads to whoever has bound the port."""
     dead, live = (start_server(name, "--tcp", "127.0.0.1:0") for name in ("s1", "s2"))
-    Path(dead.addresses[0].removeprefix("unix:")).unlink()
+    dead.socket.unlink()
     dead.kill()
     path, tcp = served_directory / "f", dead.addresses[1]
     servers = "|".join(f"{one.name},{served_directory},{','.join(one.addresses)}" for one in (dead, live))
@@ -70,7 +70,7 @@ def test_to_another_node_data_go_over_tcp(program, start_server, served_director
 def test_another_user_may_not_connect(start_server, hocket_dir: Path) -> None:
     """The file modes keep other users out already. If they do not, the server asks the kernel for the user."""
     server = start_server("s1")
-    path = Path(server.addresses[0].removeprefix("unix:"))
+    path = server.socket
     for directory in (hocket_dir, path.parent):
         directory.chmod(0o711)
     path.chmod(0o666)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import re
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import runtime_kit
+from hocket.process_group import signal_group
 from processes import descendants
 
 # Open MPI 5 needs these to spawn more ranks than cores, and for collective calls after that (docs/malleable.md).
@@ -178,8 +178,7 @@ class Running:
         return done
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        signal_group(self.process, signal.SIGKILL)
 
     def abandon(self) -> None:
         self.kill()

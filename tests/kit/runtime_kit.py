@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from checkout import INCLUDES, PROGRAMS, REPO
+from hocket.process_group import signal_group
 
 MPICH = Path(os.environ.get("HOCKET_MPICH_PREFIX", REPO / ".venv"))
 OPENMPI = Path(os.environ.get("HOCKET_OPENMPI_PREFIX", REPO / ".venv" / "openmpi"))
@@ -132,7 +133,7 @@ def finish(process: subprocess.Popen, limit_s: float = 60) -> Run:
     try:
         out, err = process.communicate(timeout=limit_s)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
+        signal_group(process, signal.SIGKILL)
         out, err = process.communicate()
         raise AssertionError(f"{process.args} did not end within {limit_s} s; it said:\n{out}\n{err}") from None
     return Run(process.returncode, out, err)

@@ -77,7 +77,7 @@ class Client:
         if kind == "unix":
             self.socket = socket.socket(socket.AF_UNIX)
             self.socket.settimeout(LIMIT_S)
-            self.socket.connect(place)
+            self.socket.connect(place.partition("#")[0])
         else:
             host, _, port = place.partition("#")[0].rpartition(":")
             self.socket = socket.create_connection((host, int(port)), LIMIT_S)
@@ -265,6 +265,11 @@ class Server:
     @property
     def pid(self) -> int:
         return self.process.pid
+
+    @property
+    def socket(self) -> Path:
+        """The path of its Unix socket."""
+        return Path(self.addresses[0].removeprefix("unix:").partition("#")[0])
 
     def client(self, **options: Any) -> Client:
         return Client(self.addresses[0], **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from checkout import REPO
 sys.path.insert(0, str(REPO / "lint"))
 
 import commits
+import tidy_commands
 import wording
 
 CODE = """// {comment}
@@ -98,3 +100,26 @@ def test_a_subject_with_an_area_and_an_imperative_passes(subject):
 )
 def test_another_subject_is_refused(subject):
     assert commits.fault(subject) != ""
+
+
+def test_clang_tidy_reads_each_batch_once_and_twice_where_it_distinguishes_the_mpis(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tidy_commands, "SOURCES", tmp_path / "src")
+    texts = {"same.cpp": "int a;", "other.cpp": "int b;  // OPEN_MPI", "one_test.cpp": "int c;"}
+    (tmp_path / "src").mkdir()
+    for name, text in texts.items():
+        (tmp_path / "src" / name).write_text(text)
+    commands = []
+    for mpi in ("mpich", "openmpi"):
+        for number, name in enumerate(texts):
+            batch = tmp_path / mpi / "Unity" / f"unity_{number}_cxx.cxx"
+            batch.parent.mkdir(parents=True, exist_ok=True)
+            batch.write_text(f'#include "{tmp_path / "src" / name}"\n')
+            command = f"c++ -I/usr/{mpi}/include -Winvalid-pch -include /b/cmake_pch.hxx -c {batch}"
+            commands.append({"directory": "/", "file": str(batch), "command": command})
+    (tmp_path / "from").write_text(json.dumps(commands))
+    tidy_commands.main(str(tmp_path / "from"), str(tmp_path / "to"))
+    listed = [Path(line).relative_to(tmp_path).as_posix() for line in capsys.readouterr().out.splitlines()]
+    assert listed == ["mpich/Unity/unity_0_cxx.cxx", "mpich/Unity/unity_1_cxx.cxx", "openmpi/Unity/unity_1_cxx.cxx"]
+    written = {one["file"]: one["command"] for one in json.loads((tmp_path / "to").read_text())}
+    assert all(str(tmp_path / file) in written for file in listed)
+    assert not any("pch" in command for command in written.values())

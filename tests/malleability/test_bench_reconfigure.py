@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import pytest
 from hocket.cli import main
 from hocket.reconfigurations import Reconfiguration
 from hocket.reconfigure.heatmap import colour, write_heatmap
 from hocket.reconfigure.methods import ALL, USUAL, choose
-from hocket.reconfigure.results import EXECUTION, STOPPED, Planned, Results, plan
+from hocket.reconfigure.results import EXECUTION, RECONFIGURATION, STOPPED, Planned, Results, plan
 from hocket.reconfigure.runs import Outcome
 from PIL import Image
 
@@ -92,7 +93,7 @@ def test_a_wrong_result_is_a_failure():
 def test_nothing_but_failures_is_told_too(tmp_path):
     done = [(run, Outcome("did not end within 90 s")) for run in plan(SIZES, METHODS, 1, seed=1)]
     results = Results(SIZES, METHODS, done, ABOUT)
-    assert results.shown == {STOPPED: {}, EXECUTION: {}}
+    assert results.shown == {RECONFIGURATION: {}, STOPPED: {}, EXECUTION: {}}
     assert "36 failed" in results.markdown()
     strictly(results)
     write_heatmap(results, tmp_path / "none.png")
@@ -116,6 +117,25 @@ def test_the_picture_has_the_winners_colour(tmp_path):
 def test_methods_have_colours_of_their_own():
     assert len({colour(number) for number in range(1, 21)}) == 20
     assert len(choose(USUAL)) == len(set(USUAL)) <= 20
+
+
+def test_the_reconfiguration_lasts_from_the_spawn_until_the_data_are_there():
+    run = Planned(1, 2, METHODS[0], 1)
+    parts = {"spawning_ns": 300, "constant_ns": 200, "variable_ns": 50, "resuming_ns": 7}
+    parts |= {"spawning_stopped_ns": 300, "constant_stopped_ns": 200}
+    blocking = Reconfiguration("run", 1600, done=True, start_ns=1000, sources=1, targets=2, **parts)
+    told = Results((1, 2), METHODS[:1], [(run, Outcome("", 1.0, 0.5, blocking))], ABOUT)
+    assert told.samples(RECONFIGURATION, (1, 2), FAST) == [pytest.approx(550e-9)]
+    overlapping = replace(blocking, spawning_stopped_ns=100, constant_stopped_ns=10)  # iterations until it is told
+    told = Results((1, 2), METHODS[:1], [(run, Outcome("", 1.0, 0.5, overlapping))], ABOUT)
+    assert told.samples(RECONFIGURATION, (1, 2), FAST) == [pytest.approx(593e-9)]
+
+
+def test_worlds_of_a_node_are_methods_of_their_own():
+    (method,) = choose(["merge/plain/p2p/blocking/node"])
+    assert method.name == "merge/plain/p2p/blocking/node"
+    assert method.environment["HOCKET_WORLDS"] == "node"
+    assert choose(["merge/plain/p2p/blocking"])[0].environment["HOCKET_WORLDS"] == "process"
 
 
 def test_patterns_choose_methods():

@@ -1,5 +1,6 @@
 """The malleable Jacobi of examples/malleable, in C and in Fortran, built as its page says and run with resizes."""
 
+import json
 import re
 import subprocess
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import malleable_kit
 import pytest
 import runtime_kit
-from checkout import REPO
+from checkout import PROGRAMS, REPO
 
 EXAMPLE = REPO / "examples" / "malleable"
 PAGE = REPO / "docs" / "malleable.md"
@@ -64,6 +65,29 @@ def test_malleable_fortran(fortran, prefix, tmp_path):
     assert printed(fortran, program) == PLAIN
     assert printed(fortran, program, HOCKET_RESIZE="10:4,20:2") == RESIZED
     assert printed(fortran, program, 4, 30, **SLEEP) == SLEPT
+
+
+def test_arrays_of_all_kinds_in_fortran(fortran, prefix, tmp_path):
+    sources = [prefix / "include" / "hocket" / "hocket_malleable.f90", PROGRAMS / "malleable_arrays.F90"]
+    program = build_fortran(fortran, tmp_path, sources, *malleable_kit.link_flags(prefix, fortran.name))
+    assert printed(fortran, program, HOCKET_RESIZE="2:4,5:1,8:3") == ["ok 3 processes"]
+
+
+def test_half_of_the_data_stays_in_place(mpi, prefix, start_daemon, tmp_path):
+    """With equal ranges, 2 to 4 and 4 to 2 can keep a half; without an order of the ranks they would keep a quarter."""
+    flags = malleable_kit.link_flags(prefix, mpi.name)
+    program = build_c(mpi, EXAMPLE / "jacobi_malleable.c", tmp_path / "jacobi", *flags)
+    daemon = start_daemon()
+    printed(mpi, program, 2, 20, HOCKET_RESIZE="5:4,10:2", **runtime_kit.settings(daemon.socket))
+
+    def moves() -> list[tuple[int, float]]:
+        lines = map(json.loads, daemon.trace.read_text().splitlines()[:-1])
+        resizes = [line for line in lines if line.get("in") == "RECONFIGURATION"]
+        return [(r["targets"], r["bytes_kept"] / (r["bytes_kept"] + r["bytes_moved"])) for r in resizes]
+
+    # hocketd writes its trace with a delay.
+    runtime_kit.wait_until(lambda: len(moves()) == 2, 10, "both resizes in the trace")
+    assert moves() == [(4, 0.5), (2, 0.5)]
 
 
 def main_of(source: str) -> str:

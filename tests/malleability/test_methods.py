@@ -282,24 +282,14 @@ HOW = [
 def test_programs_print_the_same_numbers(prefix, tmp_path, name, how):
     ranks, spawn, strategy, worlds, method, redistribution = how
     alone, _, _ = numbers(name, int(ranks), prefix, tmp_path)
-    beside = redistribution != "blocking"
+    # Resizes that are late, since the program computes while data move, are completed when its iterations are done.
     resized, ended_with, said = numbers(
         name, int(ranks), prefix, tmp_path,
-        *(["--iteration-time", "0.05"] if beside else []),  # else it might end before its data have moved once
-        HOCKET_RESIZE="3:5,9:2,15:8,21:3",
+        HOCKET_RESIZE="3:5,9:2,15:8,21:3", HOCKET_RESIZE_WAIT_S="60",
         HOCKET_SPAWN=spawn, HOCKET_SPAWN_STRATEGY=strategy, HOCKET_WORLDS=worlds,
         HOCKET_REDISTRIBUTION=method, HOCKET_REDISTRIBUTION_STRATEGY=redistribution,
     )  # fmt: skip
-    assert resized == alone
-    if not beside:
-        assert (ended_with, said) == (3, "")
-        return
-    # The progress depends on the machine. A resize may come too late, and one after the last control point is not
-    # reported.
-    late = re.fullmatch(r"hocket: not resized from (\d to \d) processes: the application ended first\n", said)
-    assert late or not said, said
-    assert ended_with in (5, 2, 8, 3), said
-    assert not late or late[1] != f"{ranks} to 5", f"no resize was done in 37 iterations:\n{said}"
+    assert (resized, ended_with, said) == (alone, 3, "")
 
 
 # ---- Open MPI --------------------------------------------------------------------------------------------------------

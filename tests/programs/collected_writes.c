@@ -23,13 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                        \
-  do {                                                                                          \
-    if (!(condition)) {                                                                         \
-      printf("line %d: %s does not hold (errno: %s)\n", __LINE__, #condition, strerror(errno)); \
-      exit(3);                                                                                  \
-    }                                                                                           \
-  } while (0)
+#include "check.h"
 
 static const char* path;
 static char other_path[600], seen[1 << 16];
@@ -195,6 +189,14 @@ static void streams(void) {
   CHECK(fseek(stream, 0, SEEK_END) == 0);
   for (int i = 21; i <= 30; ++i) fprintf(stream, "%04d\n", i);
   CHECK(fclose(stream) == 0 && read_raw(path) == 150 && has_lines(seen, 150, 1, 30));
+
+  // A file that a stream empties keeps nothing of what was collected before.
+  const int fd = make(0);
+  put(fd, 1, 20);
+  FILE* const other = fopen("/dev/null", "r");
+  CHECK(other && freopen(path, "w", other) == other);
+  CHECK(close(fd) == 0 && read_raw(path) == 0);
+  CHECK(fputs("0001\n", other) >= 0 && fclose(other) == 0 && read_raw(path) == 5);
 }
 
 extern char** environ;

@@ -28,13 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CHECK(condition)                                                                        \
-  do {                                                                                          \
-    if (!(condition)) {                                                                         \
-      printf("line %d: %s does not hold (errno: %s)\n", __LINE__, #condition, strerror(errno)); \
-      exit(3);                                                                                  \
-    }                                                                                           \
-  } while (0)
+#include "check.h"
 
 static const char* path;
 static char block[1 << 16];
@@ -212,14 +206,34 @@ static void cancelled_in_pipe(void) {
   CHECK(pthread_cancel(thread) == 0 && pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
 }
 
-// A limit of the file size gives the program its signal.
+static volatile sig_atomic_t signals_of_limit;
+static void counts_signal(int number) {
+  (void)number;
+  ++signals_of_limit;
+}
+
+// A limit of the file size gives the program its signal, once for each call that could write nothing.
 static void with_limit(void) {
-  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGXFSZ, counts_signal);
   const struct rlimit limit = {100, 100};
   CHECK(setrlimit(RLIMIT_FSIZE, &limit) == 0);
   const int fd = make(0);
-  CHECK(write(fd, block, 200) == 100);
-  CHECK(write(fd, block, 1) == -1 && errno == EFBIG);
+  CHECK(write(fd, block, 200) == 100 && signals_of_limit == 0);
+  CHECK(write(fd, block, 1) == -1 && errno == EFBIG && signals_of_limit == 1);
+  CHECK(pwrite(fd, block, 1, 5000) == -1 && errno == EFBIG && signals_of_limit == 2);
+  CHECK(pwritev(fd, (struct iovec[]){{block, 1}, {block, 1}}, 2, 100) == -1 && signals_of_limit == 3);
+  off64_t from = 0, to = 100;
+  CHECK(copy_file_range(fd, &from, fd, &to, 10, 0) == -1 && errno == EFBIG && signals_of_limit == 4);
+  CHECK(pwrite(fd, block, 50, 0) == 50 && pread(fd, block, 200, 0) == 100 && signals_of_limit == 4);
+  const pid_t child = fork();
+  if (child == 0) {
+    signal(SIGXFSZ, SIG_DFL);
+    _exit(write(fd, block, 1) == -1 ? 3 : 4);
+  }
+  int status;
+  CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
+  signal(SIGXFSZ, SIG_IGN);
+  CHECK(write(fd, block, 1) == -1 && errno == EFBIG && signals_of_limit == 4);
 }
 
 static void* appends(void* number) {
@@ -301,7 +315,7 @@ static void with_many(void) {
   }
 }
 
-// Direct I/O: the server's memory is aligned, and errors of alignment are the kernel's.
+// Direct I/O: the server's memory is aligned.
 static void with_direct(void) {
   const int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_DIRECT, 0600);
   if (fd < 0 && errno == EINVAL) return;  // the file system has none
@@ -377,6 +391,29 @@ static void with_part_of_memory(void) {
   CHECK(read(fd, memory, 8192) == 4096 && lseek(fd, 0, SEEK_CUR) == 4096);
   CHECK(pread(fd, memory, 8192, 0) == 4096);
   CHECK(read(fd, memory + 4096, 1) == -1 && errno == EFAULT && lseek(fd, 0, SEEK_CUR) == 4096);
+}
+
+// The same for a call that is large, with memory that is not there, or that may not be accessed in this way.
+static void with_part_of_large_memory(void) {
+  enum { bytes = 1 << 20, half = bytes / 2 };
+  const int fd = make(0);
+  char* const memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  memset(memory, 'm', bytes);
+  CHECK(write(fd, memory, bytes) == bytes);
+  CHECK(mprotect(memory + half, half, PROT_READ) == 0);
+  for (int i = 0; i < 3; ++i) {  // only for reading, for nothing, not there
+    if (i == 1) CHECK(mprotect(memory + half, half, PROT_NONE) == 0);
+    if (i == 2) CHECK(munmap(memory + half, half) == 0);
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && read(fd, memory, bytes) == half && lseek(fd, 0, SEEK_CUR) == half);
+    CHECK(pread(fd, memory, bytes, 0) == half && memory[half - 1] == 'm');
+    CHECK(pread(fd, memory + half, half, 0) == -1 && errno == EFAULT);
+    CHECK(readv(fd, (struct iovec[]){{memory + half, half / 2}, {memory, half / 2}}, 2) == -1 && errno == EFAULT);
+    if (i == 0) continue;
+    CHECK(lseek(fd, 0, SEEK_SET) == 0 && write(fd, memory, bytes) == half && lseek(fd, 0, SEEK_CUR) == half);
+    CHECK(pwrite(fd, memory + half, half, 0) == -1 && errno == EFAULT);
+  }
+  struct stat about;
+  CHECK(fstat(fd, &about) == 0 && about.st_size == bytes);
 }
 
 // A program can use each descriptor that its limit allows.
@@ -513,7 +550,8 @@ static void with_record_locks(void) {
   while (lseek(fd, 0, SEEK_END) != 5) usleep(1000);
   CHECK(fcntl(fd, F_SETLK, &whole) == -1);
   CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
-  CHECK(fcntl(fd, F_SETLKW, &whole) == 0);
+  // The child may have been killed before it counted its write.
+  CHECK(fcntl(fd, F_SETLKW, &whole) == 0 && pwrite(fd, "parent", 6, 5) == 6);
   // Closing any descriptor of a file gives up the locks of the process, but not those of a description.
   const struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
   CHECK(close(open(path, O_RDWR)) == 0 && fcntl(fd, F_OFD_SETLK, &first) == 0);
@@ -594,6 +632,7 @@ static const struct {
     {"jump", with_jumps},
     {"seccomp", with_few_calls},
     {"part", with_part_of_memory},
+    {"part-large", with_part_of_large_memory},
     {"limited", with_few_descriptors},
     {"rights", without_rights},
     {"stack", on_small_stack},

@@ -3,9 +3,10 @@
 //   malleable_probe ITERATIONS LENGTH [ITERATION_MS]
 //
 // It registers a variable block array, a constant block array, a weighted array, a replicated variable array, a sparse
-// matrix with rows distributed by nonzeros, and an array distributed like its rows. Rank 0 prints "iteration I
-// processes N" after each resize, and at the end "ok ITERATIONS processes N sum S". A wrong number ends it with exit
-// code 3.
+// matrix with rows distributed by nonzeros, and an array distributed like its rows; also a block-cyclic array, a
+// two-dimensional one, one whose owners the program lists, and one in the program's own memory. Rank 0 prints
+// "iteration I processes N" after each resize, and at the end "ok ITERATIONS processes N sum S". A wrong number ends it
+// with exit code 3.
 //
 // The environment holds settings that tests need:
 //   PROBE_BALANCE=1           rank 0 reports half the speed of the others after each fifth iteration; its lines also
@@ -22,6 +23,12 @@
 //   PROBE_END=FILE            end when FILE exists
 //   PROBE_OTHER_LENGTH=1      a process that joined registers another length
 //   PROBE_WRITE_CONSTANT=1    write constant data at each iteration
+//   PROBE_REQUEST=I:N[:METHODS],…  request N processes after iteration I; rank 0 prints "requested N processes"
+//   PROBE_WAIT=I:S,…          after iteration I, wait for a pending resize for S seconds
+//   PROBE_TIMES=1             at the end rank 0 prints the times of the last resize
+//   PROBE_SPLIT=1             the last process of MPI_COMM_WORLD takes no part
+//   PROBE_LATE=1              register two more arrays at iteration 3, make one longer at 6, drop the other at 9
+//   PROBE_WRONG_OWNERS=N      the function of owners forgets the last element if there are N processes
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <hocket/malleable.h>
@@ -38,6 +45,10 @@ static int64_t *count, *starts;
 static int32_t* columns;
 static double* values;
 static int writes_constant, tells_usage;
+static double *cyclic, *grid, *listed, *own, *late, *late_constant;
+static long late_length;
+static int allocations;  // of the program's own memory
+enum { grid_columns = 7, most_extents = 64, late_begin = 3, late_longer = 6, late_end = 9, late_more = 77 };
 
 static int nonzeros_of(int64_t row) { return (int)(row % 7); }
 
@@ -59,6 +70,175 @@ static void range(const char* name, int64_t* first, int64_t* n) {
   must(hocket_malleable_range(job, name, -1, first, n), name);
 }
 
+// Deals runs of elements to the ranks in turn, the last rank first.
+static int64_t owners(void* context, int64_t all, int ranks, int rank, int64_t capacity,
+                      hocket_malleable_extent* extents) {
+  const char* wrong_for = context;
+  const int64_t run = all / 30 + 1;
+  int64_t n = 0;
+  for (int64_t k = ranks - 1 - rank; k * run < all; k += ranks, n++) {
+    if (n >= capacity) continue;
+    const int64_t end = (k + 1) * run < all ? (k + 1) * run : all;
+    const int forgets = end == all && wrong_for && atoi(wrong_for) == ranks;
+    extents[n] = (hocket_malleable_extent){k * run, end - k * run - forgets};
+  }
+  return n;
+}
+
+// Allocates like realloc, but nothing may rely on what new memory holds.
+static void* allocate(void* context, void* memory, int64_t bytes) {
+  int* count_of = context;
+  if (bytes == 0) {
+    --*count_of;
+    free(memory);
+    return NULL;
+  }
+  if (memory) return realloc(memory, (size_t)bytes);
+  ++*count_of;
+  memory = malloc((size_t)bytes);
+  if (memory) memset(memory, 0x5A, (size_t)bytes);
+  return memory;
+}
+
+static int64_t extents_of(const char* name, hocket_malleable_extent* extents) {
+  int64_t n;
+  must(hocket_malleable_extents(job, name, -1, most_extents, extents, &n, NULL), name);
+  if (n > most_extents) wrong(name, 0, (double)n, most_extents);
+  return n;
+}
+
+// Sets each element to `factor` times its index, plus `plus`.
+static void set(const char* name, double* data, double factor, double plus) {
+  hocket_malleable_extent extents[most_extents];
+  const int64_t n = extents_of(name, extents);
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < extents[k].count; i++) *data++ = factor * (double)(extents[k].first + i) + plus;
+}
+
+static void check_values(const char* name, const double* data, double factor, double plus) {
+  hocket_malleable_extent extents[most_extents];
+  const int64_t n = extents_of(name, extents);
+  for (int64_t k = 0; k < n; k++)
+    for (int64_t i = 0; i < extents[k].count; i++, data++)
+      if (*data != factor * (double)(extents[k].first + i) + plus)
+        wrong(name, extents[k].first + i, *data, factor * (double)(extents[k].first + i) + plus);
+}
+
+static void add_one(const char* name, double* data) {
+  int64_t elements;
+  must(hocket_malleable_extents(job, name, -1, 0, NULL, NULL, &elements), name);
+  for (int64_t i = 0; i < elements; i++) data[i] += 1;
+}
+
+// The rectangle has as many elements as the extents, and its first one is theirs.
+static void check_rectangle(void) {
+  hocket_malleable_extent rows, columns, extents[1];
+  int64_t elements;
+  must(hocket_malleable_rectangle(job, "grid", -1, &rows, &columns), "rectangle");
+  must(hocket_malleable_extents(job, "grid", -1, 1, extents, NULL, &elements), "grid");
+  if (rows.count * columns.count != elements)
+    wrong("rectangle", 0, (double)(rows.count * columns.count), (double)elements);
+  if (elements > 0 && extents[0].first != rows.first * grid_columns + columns.first)
+    wrong("rectangle", 1, (double)(rows.first * grid_columns + columns.first), (double)extents[0].first);
+}
+
+// Rows of the grid may be many extents, so the rectangle says which elements they are.
+static void fill_grid(void) {
+  hocket_malleable_extent rows, columns;
+  double* data = grid;
+  must(hocket_malleable_rectangle(job, "grid", -1, &rows, &columns), "rectangle");
+  for (int64_t row = rows.first; row < rows.first + rows.count; row++)
+    for (int64_t column = columns.first; column < columns.first + columns.count; column++)
+      *data++ = 6 * (double)(row * grid_columns + column);
+}
+
+static void fill_more(void) {
+  set("cyclic", cyclic, 5, 0);
+  fill_grid();
+  set("listed", listed, 7, 0);
+  set("own", own, 8, 0);
+}
+
+static void check_grid(void) {
+  hocket_malleable_extent rows, columns;
+  const double* data = grid;
+  must(hocket_malleable_rectangle(job, "grid", -1, &rows, &columns), "rectangle");
+  for (int64_t row = rows.first; row < rows.first + rows.count; row++)
+    for (int64_t column = columns.first; column < columns.first + columns.count; column++, data++)
+      if (*data != 6 * (double)(row * grid_columns + column))
+        wrong("grid", row * grid_columns + column, *data, 6 * (double)(row * grid_columns + column));
+}
+
+static void check_more(long iteration) {
+  check_values("cyclic", cyclic, 5, (double)iteration);
+  check_rectangle();
+  check_grid();
+  check_values("listed", listed, 7, (double)iteration);
+  check_values("own", own, 8, 0);
+  if (late) check_values("late", late, 9, (double)iteration);
+  if (late_constant) check_values("late_constant", late_constant, 10, 0);
+}
+
+static void step_more(void) {
+  add_one("cyclic", cyclic);
+  add_one("listed", listed);
+  if (late) add_one("late", late);
+}
+
+static void register_more(void) {
+  int by_block, by_grid, by_owners;
+  must(hocket_malleable_cyclic(job, length / 40 + 1, &by_block), "cyclic");
+  must(hocket_malleable_rectangles(job, length / grid_columns, grid_columns, &by_grid), "rectangles");
+  must(hocket_malleable_owners(job, owners, getenv("PROBE_WRONG_OWNERS"), &by_owners), "owners");
+  must(hocket_malleable_array(job, "cyclic", MPI_DOUBLE, length, by_block, HOCKET_MALLEABLE_VARIABLE, &cyclic),
+       "cyclic");
+  must(hocket_malleable_array(job, "grid", MPI_DOUBLE, length / grid_columns * grid_columns, by_grid,
+                              HOCKET_MALLEABLE_CONSTANT, &grid),
+       "grid");
+  must(hocket_malleable_memory(job, allocate, &allocations), "memory");
+  must(hocket_malleable_array(job, "listed", MPI_DOUBLE, length, by_owners, HOCKET_MALLEABLE_VARIABLE, &listed),
+       "listed");
+  must(hocket_malleable_array(job, "own", MPI_DOUBLE, length, HOCKET_MALLEABLE_BLOCK, HOCKET_MALLEABLE_CONSTANT, &own),
+       "own");
+  must(hocket_malleable_memory(job, NULL, NULL), "memory");
+}
+
+// Changes arrays while the program computes. A process that joins or wakes takes those that the others registered.
+static void change_arrays(long iteration) {
+  static int by_block = -1;
+  if (!getenv("PROBE_LATE") || iteration < late_begin) return;
+  if (by_block < 0) must(hocket_malleable_cyclic(job, length / 40 + 1, &by_block), "late distribution");
+  if (!late) {
+    late_length = iteration > late_longer ? length + late_more : length;
+    must(hocket_malleable_array(job, "late", MPI_DOUBLE, late_length, by_block, HOCKET_MALLEABLE_VARIABLE, &late),
+         "late");
+    if (iteration == late_begin) set("late", late, 9, (double)iteration);
+  }
+  if (!late_constant && iteration < late_end) {
+    must(hocket_malleable_array(job, "late_constant", MPI_DOUBLE, length, HOCKET_MALLEABLE_BLOCK,
+                                HOCKET_MALLEABLE_CONSTANT, &late_constant),
+         "late_constant");
+    if (iteration == late_begin) set("late_constant", late_constant, 10, 0);
+  }
+  if (iteration == late_longer) {
+    hocket_malleable_extent extents[most_extents];
+    must(hocket_malleable_length(job, "late", length + late_more), "length");
+    const int64_t n = extents_of("late", extents);
+    double* data = late;
+    for (int64_t k = 0; k < n; k++)
+      for (int64_t i = extents[k].first; i < extents[k].first + extents[k].count; i++, data++)
+        if (i >= length && *data != 0) wrong("new elements of late", i, *data, 0);
+    data = late;
+    for (int64_t k = 0; k < n; k++)
+      for (int64_t i = extents[k].first; i < extents[k].first + extents[k].count; i++, data++)
+        if (i >= length) *data = 9 * (double)i + (double)iteration;
+  }
+  if (iteration == late_end && late_constant) {
+    must(hocket_malleable_drop(job, "late_constant"), "drop");
+    if (late_constant) wrong("pointer of what was dropped", 0, 1, 0);
+  }
+}
+
 static void fill(void) {
   int64_t first, n, nonzeros = 0;
   range("variable", &first, &n);
@@ -77,6 +257,7 @@ static void fill(void) {
       columns[k] = (int32_t)(first + i + (k - starts[i]));
       values[k] = (double)(first + i) + 0.5 * (double)(k - starts[i]);
     }
+  fill_more();
 }
 
 static void check_matrix(void) {
@@ -113,6 +294,7 @@ static void check(long iteration) {
     if (like[i] != 4.0 * (double)(first + i)) wrong("like", first + i, like[i], 4.0 * (double)(first + i));
   if (count[0] != iteration) wrong("count", 0, (double)count[0], (double)iteration);
   check_matrix();
+  check_more(iteration);
 }
 
 static void step(long iteration) {
@@ -121,6 +303,7 @@ static void step(long iteration) {
   for (int64_t i = 0; i < n; i++) variable[i] += 1;
   range("weighted", &first, &n);
   for (int64_t i = 0; i < n; i++) weighted[i] += 1;
+  step_more();
   count[0] = iteration + 1;
   range("constant", &first, &n);
   for (int64_t i = 0; writes_constant && i < n; i++) constant[i] += 1;
@@ -236,6 +419,7 @@ static void register_arrays(void) {
                             MPI_INT32_T, &columns, MPI_DOUBLE, &values, &rows),
        "matrix");
   must(hocket_malleable_array(job, "like", MPI_DOUBLE, length, rows, HOCKET_MALLEABLE_CONSTANT, &like), "like");
+  register_more();
 }
 
 static void balance(void) {
@@ -255,6 +439,64 @@ static void work(void) {
   const long ns = n * (rank == 0 ? first_ns : other_ns);
   const struct timespec pause = {ns / 1000000000, ns % 1000000000};
   nanosleep(&pause, NULL);
+}
+
+// Returns the text behind "ITERATION:" in a list of such entries; NULL if there is none.
+static const char* entry_of(const char* list, long iteration) {
+  for (char* rest; list && *list; list = strchr(rest, ',') ? strchr(rest, ',') + 1 : NULL)
+    if (strtol(list, &rest, 10) == iteration && *rest == ':') return rest + 1;
+  return NULL;
+}
+
+static void request_and_wait(long iteration) {
+  char methods[100] = "";
+  long processes;
+  const char* wanted = entry_of(getenv("PROBE_REQUEST"), iteration);
+  const char* limit_s = entry_of(getenv("PROBE_WAIT"), iteration);
+  if (wanted && sscanf(wanted, "%ld:%99[^,]", &processes, methods) >= 1) {
+    int rank;
+    must(hocket_malleable_request(job, processes, methods), "request");
+    MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+    if (rank == 0) printf("requested %ld processes\n", processes);
+  }
+  if (limit_s) must(hocket_malleable_wait(job, atof(limit_s)), "wait");
+}
+
+static void tell_times(void) {
+  hocket_malleable_times t;
+  int rank;
+  must(hocket_malleable_last_times(job, &t), "last_times");
+  MPI_Comm_rank(hocket_malleable_comm(job), &rank);
+  if (!getenv("PROBE_TIMES") || rank != 0) return;
+  printf("times {\"number\": %lld, \"sources\": %lld, \"destinations\": %lld, \"iteration\": %lld, ",
+         (long long)t.number, (long long)t.sources, (long long)t.destinations, (long long)t.iteration);
+  printf("\"started\": %lld, \"woken\": %lld, \"moved\": %lld, \"kept\": %lld, ", (long long)t.started,
+         (long long)t.woken, (long long)t.bytes_moved, (long long)t.bytes_kept);
+  printf("\"wait_s\": %g, \"spawn_s\": %g, \"spawn_stopped_s\": %g, \"constant_s\": %g, ", t.wait_s, t.spawn_s,
+         t.spawn_stopped_s, t.constant_s);
+  printf("\"constant_stopped_s\": %g, \"variable_s\": %g, \"resume_s\": %g, \"stopped_s\": %g, \"total_s\": %g}\n",
+         t.constant_stopped_s, t.variable_s, t.resume_s, t.stopped_s, t.total_s);
+}
+
+// Returns 0 in a process that takes no part.
+static int create(void) {
+  MPI_Comm part, parent;
+  int rank, size;
+  MPI_Comm_get_parent(&parent);
+  if (!getenv("PROBE_SPLIT")) {
+    must(hocket_malleable_create(&job), "create");
+    return 1;
+  }
+  if (parent != MPI_COMM_NULL) {
+    must(hocket_malleable_create_on(MPI_COMM_NULL, &job), "create_on");
+    return 1;
+  }
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Comm_split(MPI_COMM_WORLD, rank == size - 1, rank, &part);
+  if (rank == size - 1) return 0;
+  must(hocket_malleable_create_on(part, &job), "create_on");
+  return 1;
 }
 
 // Runs after a resize in each destination rank; count[1] is the number of resizes so far.
@@ -278,16 +520,19 @@ static void compute(long ms) {
     first = 0;
     if (is_to_end()) break;
     hold_before(it);
+    change_arrays(it);
     check(it);
     step(it);
     if (ms) nanosleep(&pause, NULL);
     work();
+    request_and_wait((long)it);
     if (balanced && (once ? it == 4 : (it + 1) % 5 == 0)) balance();
   }
   must(state, "next");
   if (hocket_malleable_left(job)) return;
   check(it);
   tell_communicators();
+  tell_times();
   int rank, size;
   const double sum = total();
   MPI_Comm_rank(hocket_malleable_comm(job), &rank);
@@ -304,13 +549,17 @@ int main(int argc, char** argv) {
   setvbuf(stdout, NULL, _IOLBF, 0);
   hold("init");
   MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-  must(hocket_malleable_create(&job), "create");
+  if (!create()) {
+    MPI_Finalize();
+    return 0;
+  }
   register_arrays();
   if (!hocket_malleable_joined(job)) fill();
   if (hocket_malleable_joined(job)) hold("begin");
   must(hocket_malleable_begin(job, 0), "begin");
   compute(argc > 3 ? atol(argv[3]) : 0);
   hocket_malleable_free(&job);
+  if (allocations) fprintf(stderr, "malleable_probe: %d allocations were not freed\n", allocations);
   MPI_Finalize();
-  return 0;
+  return allocations ? 5 : 0;
 }

@@ -19,13 +19,15 @@
 
 #include "malleable/memory.hpp"
 #include "malleable/redistribution.hpp"
-#include "redistribute/partition.hpp"
+#include "redistribute/plan.hpp"
 
 using namespace hocket;
 
 namespace {
 
+using redistribute::ElementDistribution;
 using redistribute::ElementRange;
+using redistribute::Extents;
 using redistribute::Partition;
 using redistribute::Roles;
 using runtime::ArrayTransfer;
@@ -51,33 +53,46 @@ std::byte expected(std::size_t array, std::int64_t byte) {
   return static_cast<std::byte>((static_cast<std::uint64_t>(byte) * 2654435761U >> 9U) + 31 * array);
 }
 
+// A transfer of this rank, and the elements that it holds before and will hold.
+struct Moving {
+  ArrayTransfer transfer;
+  Extents before;
+  Extents after;
+};
+
 struct Moved {
   std::vector<std::byte> from;
   std::vector<std::byte> to;
 };
 
-void fill(Moved& memory, ArrayTransfer& t, std::size_t array) {
-  memory.from.resize(static_cast<std::size_t>(t.plan.before.count() * t.element_bytes));
-  memory.to.assign(static_cast<std::size_t>(t.plan.after.count() * t.element_bytes) + 2 * guard, untouched);
-  const std::int64_t first = t.plan.before.first * t.element_bytes;
-  for (std::size_t i = 0; i < memory.from.size(); ++i)
-    memory.from[i] = expected(array, first + static_cast<std::int64_t>(i));
+// Returns the bytes of these elements, as any rank has them.
+std::vector<std::byte> bytes_of(const Extents& extents, std::int64_t element_bytes, std::size_t array) {
+  std::vector<std::byte> bytes;
+  for (const ElementRange& range : extents)
+    for (std::int64_t i = range.first * element_bytes; i < range.end * element_bytes; ++i)
+      bytes.push_back(expected(array, i));
+  return bytes;
+}
+
+void fill(Moved& memory, Moving& moving, std::size_t array) {
+  ArrayTransfer& t = moving.transfer;
+  memory.from = bytes_of(moving.before, t.element_bytes, array);
+  memory.to.assign(static_cast<std::size_t>(t.plan.after * t.element_bytes) + 2 * guard, untouched);
   t.from = memory.from.empty() ? nullptr : memory.from.data();
   t.to = memory.to.data() + guard;
 }
 
-void check(const Moved& memory, const ArrayTransfer& t, std::size_t array, const std::string& run) {
-  const std::int64_t before = t.plan.before.first * t.element_bytes;
-  for (std::size_t i = 0; i < memory.from.size(); ++i)
-    require(memory.from[i] == expected(array, before + static_cast<std::int64_t>(i)),
-            "%s: array %zu: byte %zu of the source has changed", run.c_str(), array, i);
-  const std::int64_t after = t.plan.after.first * t.element_bytes;
-  const std::size_t end = memory.to.size() - guard;
+void check(const Moved& memory, const Moving& moving, std::size_t array, const std::string& run) {
+  const std::int64_t size = moving.transfer.element_bytes;
+  require(memory.from == bytes_of(moving.before, size, array), "%s: array %zu: the source has changed", run.c_str(),
+          array);
+  const std::vector<std::byte> wanted = bytes_of(moving.after, size, array);
+  require(memory.to.size() == wanted.size() + 2 * guard, "%s: array %zu: the plan has another size", run.c_str(),
+          array);
   for (std::size_t i = 0; i < memory.to.size(); ++i) {
-    const bool inside = i >= guard && i < end;
-    const std::byte wanted = inside ? expected(array, after + static_cast<std::int64_t>(i - guard)) : untouched;
-    require(memory.to[i] == wanted, "%s: array %zu: byte %zd of the target is wrong", run.c_str(), array,
-            static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(guard));
+    const bool inside = i >= guard && i < guard + wanted.size();
+    require(memory.to[i] == (inside ? wanted[i - guard] : untouched), "%s: array %zu: byte %zd of the target is wrong",
+            run.c_str(), array, static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(guard));
   }
 }
 
@@ -107,22 +122,56 @@ Partition random_partition(std::mt19937& random, std::int64_t length, std::size_
   return Partition::weighted(length, weights);
 }
 
+// Blocks dealt in turn, rectangles of a matrix, or lists.
+ElementDistribution random_distribution(std::mt19937& random, std::int64_t length, std::size_t parts) {
+  const int n = static_cast<int>(parts);
+  switch (random() % 6) {
+    case 0: return ElementDistribution::cyclic(length, 1 + static_cast<std::int64_t>(random() % 100), n);
+    case 1:
+      if (length % 20 == 0) return ElementDistribution::rectangles(length / 20, 20, n);
+      return ElementDistribution::cyclic(length, 1, n);
+    case 2: {
+      std::vector<Extents> lists(parts);
+      for (std::int64_t at = 0, end = 0; at < length; at = end) {
+        end = std::min(length, at + 1 + static_cast<std::int64_t>(random() % 5000));
+        lists[random() % parts].push_back({at, end});
+      }
+      return ElementDistribution::listed(length, std::move(lists));
+    }
+    default: return random_partition(random, length, parts);
+  }
+}
+
+Extents held(const ElementDistribution& distribution, const std::vector<int>& ranks, int rank) {
+  const auto found = std::find(ranks.begin(), ranks.end(), rank);
+  return found == ranks.end() ? Extents{} : distribution.extents(static_cast<int>(found - ranks.begin()));
+}
+
+Extents replica(std::int64_t length, const std::vector<int>& ranks, int rank) {
+  const bool holds = length > 0 && std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  return holds ? Extents{{0, length}} : Extents{};
+}
+
 // Draws the same transfers in all ranks, apart from the rank's own part.
-std::vector<ArrayTransfer> random_transfers(std::mt19937& random, int ranks, int rank) {
+std::vector<Moving> random_transfers(std::mt19937& random, int ranks, int rank) {
   const Roles roles = random_roles(random, ranks);
-  std::vector<ArrayTransfer> transfers(1 + random() % 4);
-  for (ArrayTransfer& t : transfers) {
+  std::vector<Moving> transfers(1 + random() % 4);
+  for (Moving& moving : transfers) {
     const std::int64_t lengths[] = {0, 3, 1000, 60'000};  // none, fewer than ranks, eager messages, large ones
     const std::int64_t length = lengths[random() % 4];
     const std::int64_t sizes[] = {1, 8, 12};
-    t.element_bytes = sizes[random() % 3];
-    if (random() % 4 == 0) {
-      t.plan = redistribute::plan_replicated(length, roles, rank);
+    moving.transfer.element_bytes = sizes[random() % 3];
+    if (random() % 5 == 0) {
+      moving.transfer.plan = redistribute::plan_replicated(length, length, roles, rank);
+      moving.before = replica(length, roles.sources, rank);
+      moving.after = replica(length, roles.targets, rank);
       continue;
     }
-    const Partition before = random_partition(random, length, roles.sources.size());
-    const Partition after = random_partition(random, length, roles.targets.size());
-    t.plan = redistribute::plan(before, after, roles, rank);
+    const ElementDistribution before = random_distribution(random, length, roles.sources.size());
+    const ElementDistribution after = random_distribution(random, length, roles.targets.size());
+    moving.transfer.plan = redistribute::plan(before, after, roles, rank);
+    moving.before = held(before, roles.sources, rank);
+    moving.after = held(after, roles.targets, rank);
   }
   return transfers;
 }
@@ -145,26 +194,30 @@ std::size_t move(MPI_Comm all, Method method, Strategy strategy, std::mt19937& r
   int rank = 0;
   MPI_Comm_size(all, &ranks);
   MPI_Comm_rank(all, &rank);
-  std::vector<ArrayTransfer> transfers = random_transfers(random, ranks, rank);
-  std::vector<Moved> memory(transfers.size());
-  for (std::size_t i = 0; i < transfers.size(); ++i) fill(memory[i], transfers[i], i);
+  std::vector<Moving> arrays = random_transfers(random, ranks, rank);
+  std::vector<Moved> memory(arrays.size());
+  std::vector<ArrayTransfer> transfers;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    fill(memory[i], arrays[i], i);
+    transfers.push_back(arrays[i].transfer);
+  }
   auto started = Redistribution::start(all, transfers, method, strategy);
   require(started.ok(), "%s: %s", run.c_str(), started ? "" : started.error().text.c_str());
   Redistribution& moving = *started.value();
   if (strategy == Strategy::blocking) {
-    for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], transfers[i], i, run + ", started");
+    for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], arrays[i], i, run + ", started");
   } else {
     compute(all, moving, random);
     if (random() % 2 == 0) {
       while (!moving.test()) {
       }
-      for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], transfers[i], i, run + ", tested");
+      for (std::size_t i = 0; i < transfers.size(); ++i) check(memory[i], arrays[i], i, run + ", tested");
     }
   }
   const Status finished = moving.finish();
   require(finished.ok(), "%s: %s", run.c_str(), finished ? "" : finished.error().text.c_str());
   for (std::size_t i = 0; i < transfers.size(); ++i) {
-    check(memory[i], transfers[i], i, run);
+    check(memory[i], arrays[i], i, run);
     std::fill(memory[i].from.begin(), memory[i].from.end(), std::byte{0});  // nobody reads it any more
   }
   return transfers.size();

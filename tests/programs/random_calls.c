@@ -2,12 +2,14 @@
 // bytes that a mapping shows, with a model in memory. It prints "ok CALLS" in the end, or what differed, with exit
 // code 3.
 //
-// A call may fail with EIO if a server ends. Then it must have been made wholly or not at all, an append perhaps for
-// the first part of its data, and the model follows what the file says.
+// A call may fail with EIO if a server ends. Then it must have been made wholly, not at all, or for the first part of
+// its data, as its offset says, and the model follows what the file says.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/falloc.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { room = 192 << 10, most_call = 24 << 10 };
+enum { room = 192 << 10, most_call = 24 << 10, most_large_call = 160 << 10 };
 
 static uint64_t state;
 static unsigned long call;
@@ -32,17 +34,25 @@ static uint64_t draw(void) {  // splitmix64
   return z ^ z >> 31;
 }
 static size_t below(size_t most) { return (size_t)(draw() % most); }
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+// The library copies the data of calls of up to 64 KiB in another way than those of larger ones.
+static size_t draw_most(void) { return below(16) ? most_call : most_large_call; }
 
 // A file, as the model has it. `at` is the offset of the descriptions `fd` (with its duplicate, if it has one) and
 // `appending`.
 struct model {
   char path[512];
   int fd, duplicate, appending;
-  char bytes[room];
   size_t size;
   off_t at, appending_at;
+  char bytes[room];  // those beyond the size mean nothing
 };
 static struct model files[2], before;
+
+static void remember(struct model* copy, const struct model* file) {
+  memcpy(copy, file, offsetof(struct model, bytes) + file->size);
+}
 
 static void differ(const char* text, long got, long wanted) {
   printf("call %lu, %s: %s is %ld, not %ld\n", call, what, text, got, wanted);
@@ -68,18 +78,29 @@ static const char* difference(const struct model* file) {
 
 static bool is_as(const struct model* file) { return difference(file) == NULL; }
 
-// The kernel ends a write of a process that is killed after any page. So an append may have been made in part.
-static bool is_appended_in_part(struct model* file) {
+static void put(struct model* file, size_t at, const char* data, size_t bytes) {
+  if (at > file->size) memset(file->bytes + file->size, 0, at - file->size);
+  memcpy(file->bytes + at, data, bytes);
+  if (at + bytes > file->size) file->size = at + bytes;
+}
+
+// The kernel ends a write of a process that is killed after any page. So a call that appends, or that moves an offset
+// which the library does not own alone, may have been made for the first part of its data. How far the offset has come
+// says which part that is. Below a file system of FUSE the kernel leaves the offset, and the file's size says it.
+static bool is_made_in_part(struct model* file) {
   static struct model part;
-  struct stat about;
-  if (fstat(file->fd, &about) != 0) return false;
-  const off_t whole = (off_t)file->size;
-  if (about.st_size <= (off_t)before.size || about.st_size >= whole || file->appending_at != whole) return false;
-  part = *file;
-  part.size = (size_t)about.st_size;
-  part.appending_at = about.st_size;
+  struct stat about = {0};
+  const bool appends = file->at == before.at;
+  const off_t from = appends ? (off_t)before.size : before.at;
+  const off_t has_come = lseek(appends ? file->appending : file->fd, 0, SEEK_CUR);
+  const bool stays = appends && has_come == before.appending_at && fstat(file->fd, &about) == 0;
+  const off_t to = stays ? about.st_size : has_come;
+  if (to <= from || to >= (appends ? file->appending_at : file->at)) return false;
+  remember(&part, &before);
+  put(&part, (size_t)from, file->bytes + from, (size_t)(to - from));
+  if (!stays) *(appends ? &part.appending_at : &part.at) = to;
   if (!is_as(&part)) return false;
-  *file = part;
+  remember(file, &part);
   return true;
 }
 
@@ -87,29 +108,31 @@ static void settle(struct model* file, long got, long wanted) {
   if (got == wanted) return;
   if (got != -1 || errno != EIO) differ("the result", got, wanted);
   const char* const made = difference(file);
-  if (!made || is_appended_in_part(file)) return;
-  *file = before;
+  if (!made || is_made_in_part(file)) return;
+  const size_t wanted_size = file->size;
+  remember(file, &before);
   const char* const not_made = difference(file);
-  if (not_made) {
-    printf("call %lu, %s: failed with EIO, and was made in part: its %s, its %s\n", call, what, made, not_made);
-    exit(3);
-  }
+  if (!not_made) return;
+  struct stat about = {0};
+  fstat(file->fd, &about);
+  printf("call %lu, %s: failed with EIO, and was made in part: its %s, its %s; its size is %ld, was %zu, not %zu\n",
+         call, what, made, not_made, (long)about.st_size, before.size, wanted_size);
+  exit(3);
 }
 
-static void put(struct model* file, size_t at, const char* data, size_t bytes) {
-  if (at > file->size) memset(file->bytes + file->size, 0, at - file->size);
-  memcpy(file->bytes + at, data, bytes);
-  if (at + bytes > file->size) file->size = at + bytes;
-}
+static char data[most_large_call + sizeof(uint64_t)], got[most_large_call];
 
-static char data[most_call], got[most_call];
-
-static size_t fill(size_t room_left) {
-  const size_t most = room_left < most_call ? room_left : most_call;
+static size_t fill(size_t most) {
   const size_t bytes = most == 0 ? 0 : 1 + below(most);
-  for (size_t i = 0; i < bytes; ++i) data[i] = (char)draw();
+  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) {
+    const uint64_t some = draw();
+    memcpy(data + i, &some, sizeof some);
+  }
   return bytes;
 }
+
+// Fills in data that can be written at the offset.
+static size_t fill_at(off_t at) { return fill(smaller((size_t)(room - at), draw_most())); }
 
 static size_t readable(const struct model* file, size_t at, size_t bytes) {
   const size_t left = at < file->size ? file->size - at : 0;
@@ -130,7 +153,7 @@ static int cut(struct iovec* parts, char* memory, size_t bytes) {
 static int one_of(struct model* file) { return file->duplicate < 0 || below(2) ? file->fd : file->duplicate; }
 
 static void write_some(struct model* file, bool vector) {
-  const size_t bytes = fill((size_t)(room - file->at));
+  const size_t bytes = fill_at(file->at);
   if (bytes == 0) return;
   what = vector ? "writev" : "write";
   struct iovec parts[4];
@@ -144,10 +167,9 @@ static void write_some(struct model* file, bool vector) {
 static void write_pieces(struct model* file) {
   what = "a small write";
   for (size_t i = below(30); i > 0; --i) {
-    size_t bytes = fill((size_t)(room - file->at));
-    if (bytes > 300) bytes = bytes % 300 + 1;
+    const size_t bytes = fill(smaller((size_t)(room - file->at), 300));
     if (bytes == 0) return;
-    before = *file;
+    remember(&before, file);
     put(file, (size_t)file->at, data, bytes);
     file->at += (off_t)bytes;
     settle(file, write(file->fd, data, bytes), (long)bytes);
@@ -155,7 +177,7 @@ static void write_pieces(struct model* file) {
 }
 
 static void read_some(struct model* file, bool vector) {
-  const size_t bytes = 1 + below(most_call), wanted = readable(file, (size_t)file->at, bytes);
+  const size_t bytes = 1 + below(draw_most()), wanted = readable(file, (size_t)file->at, bytes);
   what = vector ? "readv" : "read";
   struct iovec parts[4];
   const off_t at = file->at;
@@ -166,7 +188,7 @@ static void read_some(struct model* file, bool vector) {
 }
 
 static void write_at(struct model* file, bool vector) {
-  const size_t at = below(room), bytes = fill(room - at);
+  const size_t most = draw_most(), at = below(room - most), bytes = fill(most);
   what = vector ? "pwritev" : "pwrite";
   struct iovec parts[4];
   put(file, at, data, bytes);
@@ -176,7 +198,7 @@ static void write_at(struct model* file, bool vector) {
 }
 
 static void read_at(struct model* file, bool vector) {
-  const size_t at = below(room), bytes = 1 + below(most_call), wanted = readable(file, at, bytes);
+  const size_t at = below(room), bytes = 1 + below(draw_most()), wanted = readable(file, at, bytes);
   what = vector ? "preadv" : "pread";
   struct iovec parts[4];
   const long done =
@@ -186,7 +208,7 @@ static void read_at(struct model* file, bool vector) {
 }
 
 static void append(struct model* file) {
-  const size_t bytes = fill(room - file->size);
+  const size_t bytes = fill_at((off_t)file->size);
   if (bytes == 0) return;
   what = "write with O_APPEND";
   put(file, file->size, data, bytes);
@@ -209,7 +231,7 @@ static void change_size(struct model* file) {
 }
 
 static void by_child(struct model* file) {
-  const size_t bytes = fill((size_t)(room - file->at));
+  const size_t bytes = fill_at(file->at);
   if (bytes == 0) return;
   what = "write of a child";
   put(file, (size_t)file->at, data, bytes);
@@ -241,7 +263,7 @@ static void follow(struct model* file) {
 }
 
 static void by_stream(struct model* file) {
-  const size_t at = below(room), bytes = fill(room - at);
+  const size_t at = below(room), bytes = fill_at((off_t)at);
   what = "fwrite";
   FILE* const stream = fopen(file->path, "r+");
   if (!stream || fseek(stream, (long)at, SEEK_SET) != 0) differ("fopen", -1, 0);
@@ -252,11 +274,11 @@ static void by_stream(struct model* file) {
 }
 
 static void copy(struct model* from, struct model* to, bool by_sendfile) {
-  const size_t at = below(room), to_at = below(room), most = 1 + below(most_call);
+  const size_t at = below(room), to_at = below(room), most = 1 + below(draw_most());
   size_t bytes = readable(from, at, most);
   if (bytes > room - to_at) return;
   off64_t from_offset = (off64_t)at, to_offset = (off64_t)to_at;
-  before = *to;
+  remember(&before, to);
   long done;
   if (by_sendfile) {
     what = "sendfile";
@@ -294,8 +316,70 @@ static void open_again(struct model* file) {
   file->at = file->appending_at = 0;
 }
 
+// Stores to a mapping of the file. The calls that follow see them, also while the file is mapped.
+static void store(struct model* file) {
+  if (file->size == 0) return;
+  const size_t size = file->size, at = below(size), bytes = fill(smaller(size - at, draw_most()));
+  char* const memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
+  if (memory == MAP_FAILED) differ("mmap", -1, 0);
+  memcpy(memory + at, data, bytes);
+  put(file, at, data, bytes);
+  remember(&before, file);
+  switch (below(3)) {
+    case 0: read_at(file, below(2)); break;
+    case 1: write_at(file, below(2)); break;
+    default: break;
+  }
+  what = "a store to a mapping";
+  if (memcmp(memory, file->bytes, size) != 0) differ("the mapping", 0, 1);
+  if (below(16) == 0) check("the result of msync", msync(memory, size, MS_SYNC), 0);
+  munmap(memory, size);
+}
+
+// Reserves room, makes holes, and writes zeros, where the file system can do that.
+static void allocate(struct model* file) {
+  static const int modes[] = {0, FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, FALLOC_FL_ZERO_RANGE,
+                              FALLOC_FL_ZERO_RANGE | FALLOC_FL_KEEP_SIZE};
+  what = "fallocate";
+  const int mode = modes[below(sizeof modes / sizeof *modes)];
+  const size_t at = below(room), bytes = 1 + below(room - at), end = at + bytes;
+  if (fallocate(file->fd, mode, (off_t)at, (off_t)bytes) != 0) {
+    check("the error", errno, EOPNOTSUPP);
+    return;
+  }
+  if (!(mode & FALLOC_FL_KEEP_SIZE) && end > file->size) {
+    memset(file->bytes + file->size, 0, end - file->size);
+    file->size = end;
+  }
+  const bool empties = mode & (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE);
+  if (empties && at < file->size) memset(file->bytes + at, 0, smaller(end, file->size) - at);
+}
+
+static void synchronize(struct model* file) {
+  const bool whole = below(2);
+  what = whole ? "fsync" : "fdatasync";
+  check("the result", whole ? fsync(file->fd) : fdatasync(file->fd), 0);
+}
+
+// Calls that take long, or that few programs make.
+static void rare_step(struct model* file) {
+  switch (below(16)) {
+    case 0:
+    case 1:
+    case 2:
+    case 3: return open_again(file);
+    case 4:
+    case 5:
+    case 6: return store(file);
+    case 7:
+    case 8: return allocate(file);
+    case 9: return below(8) ? seek(file) : synchronize(file);
+    default: return seek(file);
+  }
+}
+
 static void step(struct model* file) {
-  before = *file;
+  remember(&before, file);
   switch (below(16)) {
     case 0:
     case 1: return write_some(file, below(2));
@@ -312,7 +396,7 @@ static void step(struct model* file) {
     case 12: return below(16) ? seek(file) : by_child(file);
     case 13: return by_stream(file);
     case 14: return copy(&files[0], &files[1], below(2));
-    default: return below(4) ? seek(file) : open_again(file);
+    default: return rare_step(file);
   }
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
 from hocket.bus import Bus
+from hocket.mounts import target_of
 from stand_in_hocketd import StandIn
 from story import Story
 
@@ -40,11 +40,6 @@ def fcfs(start_daemon: Callable[..., Daemon], tmp_path: Path) -> Daemon:
     """A daemon whose leases outlast a test, because a stand-in for an application renews none."""
     (tmp_path / "hocket.toml").write_text('[coordinator]\npolicy = "fcfs"\nlease_s = 120\nturn_s = 120\n')
     return start_daemon("--config", tmp_path / "hocket.toml")
-
-
-def target_of(path: Path) -> str:
-    device = path.stat().st_dev
-    return f"dev:{os.major(device)}:{os.minor(device)}"
 
 
 def holder(target: str) -> Bus:

@@ -12,16 +12,12 @@ import pytest
 import runtime_kit as kit
 from daemon_kit import Daemon
 from hocket.bus import Bus
+from hocket.mounts import target_of
 from stand_in_hocketd import Event, StandIn
 from story import Story
 
 pytestmark = pytest.mark.timeout(120)
 MIB = 1 << 20
-
-
-def target_of(path: Path) -> str:
-    device = path.stat().st_dev
-    return f"dev:{os.major(device)}:{os.minor(device)}"
 
 
 def uncoordinated(socket: Path, **settings: float) -> dict[str, str]:
@@ -93,6 +89,20 @@ def test_a_hint_does_not_hide_the_file_system(
     run = mpi.run([script, "target=mine", f"open={tmp_path / 'f'}", f"{access}={2 * MIB}", "close"], settings)
     assert (run.code, run.err) == (0, "")
     assert {(one["target"], one["file_system"]) for one in asked(controller)} == {("mine", target_of(tmp_path))}
+
+
+def test_a_hint_may_name_a_device(mpi: kit.Mpi, script: Path, controller: StandIn, tmp_path: Path) -> None:
+    """The number of a mounted device means its file system, as in earlier versions; any other is a name."""
+    number = tmp_path.stat().st_dev
+    for hint, target in (
+        (f"dev:{os.major(number)}:{os.minor(number)}", target_of(tmp_path)),
+        ("dev:4095:1", "dev:4095:1"),
+    ):
+        run = mpi.run(
+            [script, f"target={hint}", f"open={tmp_path / 'f'}", "write=10", "close"], kit.settings(controller.socket)
+        )
+        assert (run.code, run.err) == (0, "")
+        assert asked(controller)[-1]["target"] == target
 
 
 def test_a_hocketd_that_is_silent_or_gone_holds_nobody_up(

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import runtime_kit as kit
+from hocket.mounts import target_of
 from stand_in_hocketd import StandIn
 from story import Story
 
@@ -54,8 +55,7 @@ def test_a_step_from_inform_to_release(mpi: kit.Mpi, coordinate: Path, queueing:
     assert sorted(start["info"].splitlines()) == sorted(
         ["rounds=10", "bytes_per_round=1000", "files=4", f"file={tmp_path / 'x'}", "note=a b"]
     )
-    device = tmp_path.stat().st_dev
-    assert start["target"] == f"dev:{os.major(device)}:{os.minor(device)}"
+    assert start["target"] == target_of(tmp_path)
     queueing.grant(start)
     run = kit.finish(process)
     assert (run.code, run.err, said(run)) == (0, "", ["check 0", "check 1"])

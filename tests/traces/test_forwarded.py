@@ -41,6 +41,21 @@ def test_shares_of_many_applications_are_short() -> None:
     assert shares_text("1 5 0 \n") == "(unknown) 100 %"
 
 
+def test_who_chose_the_scheduler_and_weights_are_shown() -> None:
+    found = ForwardedOfServers()
+    found.feed(event("SERVER", 1, server="s1", scheduler="fifo", scheduler_by="default"))
+    found.feed(event("SCHEDULER_USED", 1, scheduler="wfq", scheduler_by="policy"))
+    shares = "1 75 0 solver\n1 25 0 a name\n"
+    found.feed(event("SERVER_LOAD", 1, forwarded=2, forward_shares=shares, forward_weights="3 solver\n2 a name\n"))
+    text = text_table(found.servers)
+    assert "fifo → wfq (policy)" in text
+    assert text.endswith("solver 75 % (weight 3), a name 25 % (weight 2)")
+    found.feed(event("SCHEDULER_USED", 1, scheduler="sjf", scheduler_by="configuration"))
+    found.feed(event("SERVER_LOAD", 1, forwarded=2, forward_shares=shares))
+    text = text_table(found.servers)
+    assert "sjf (hocket.toml)" in text and text.endswith("solver 75 %, a name 25 %")
+
+
 def test_damaged_shares_are_left_out() -> None:
     assert shares_text("x\n1 y 0 app\n1 " + "9" * 5000 + " 0 app\n1 0 0 app\n") == ""
     assert shares_text("1 10 0 good\nno line\n") == "good 100 %"

@@ -138,14 +138,15 @@ def test_a_replay_answers_in_one_line(tmp_path: Path, prefix: Path) -> None:
 
 def types_in_cpp() -> dict[str, set[str]]:
     """Return the C++ types of the members that have each key."""
-    events = (REPO / "src/core/event/event.hpp").read_text()
+    headers, kinds = REPO / "src/core/event", ("member", "daemon", "command", "tool")
+    events = "\n".join((headers / f"{kind}_events.hpp").read_text() for kind in kinds)
     member = re.compile(r"^  (?!static|using)([\w:]+) (\w+)(?: *\{\}| = [^;]+)?;", re.MULTILINE)
     structs = {
         name: {one[2]: one[1] for one in member.finditer(body)}
         for name, body in re.findall(r"^struct (\w+)[^{;]*\{\n(.*?)^\};", events, re.DOTALL | re.MULTILINE)
     }
     found: dict[str, set[str]] = {}
-    lists = (REPO / "src/core/event/fields.hpp").read_text()
+    lists = "\n".join((headers / f"{kind}_fields.hpp").read_text() for kind in kinds)
     for name, body in re.findall(r"template <Of<(\w+)> E(.*?)(?:\n|\{)\}", lists, re.DOTALL):
         for key, member in re.findall(r'visit\("(\w+)", e\.(\w+)\)', body):
             found.setdefault(key, set()).add(structs[name].get(member, ""))

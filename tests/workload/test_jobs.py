@@ -13,10 +13,13 @@ from checkout import REPO
 from hocket.arbitration.jobs import read_jobs
 from hocket.errors import UsageError
 from hocket.exploration.measure import Program, command_of
+from hocket.exploration.patterns import Pattern
 from hocket.workload.generate import drawn
-from hocket.workload.jobs import read_workload, text_of, with_curves
+from hocket.workload.jobs import Load, SizeLimits, read_workload, text_of, with_curves
+from hocket.workload.subjects import Emulated
 
 PAPER = REPO / "scenarios" / "workloads" / "gekkofwd-queue.toml"
+DESCRIBED = PAPER.with_name("gekkofwd-queue-emulated.toml")
 FILE = """
 servers = 4
 limit = "10m"
@@ -54,10 +57,62 @@ def test_the_papers_queue():
     assert (read.servers, read.system_nodes, read.system_servers, read.direct) == (12, 96, 12, False)
     nodes = {"BT-C": 32, "BT-D": 64, "HACC": 8, "IOR-MPI": 16, "POSIX-S": 16, "POSIX-L": 64, "MAD": 32, "SIM": 16}
     assert {one.name: one.job.nodes for one in read.jobs} == nodes | {"S3D": 64}
+    patterns = {one.name: one.subject for one in read.jobs if isinstance(one.subject, Pattern)}
+    assert patterns.keys() == {"HACC", "SIM", "MAD", "S3D"}
+    for name, subject in patterns.items():
+        written_ = sum(phase.operation == "write" for phase in subject.phases)
+        assert 0 < written_ <= len(subject.phases)
+        assert (written_ == len(subject.phases)) == (name != "MAD")
     for one in read.jobs:
-        written_ = sum(phase.operation == "write" for phase in one.subject.phases)
-        assert 0 < written_ <= len(one.subject.phases)
-        assert (written_ == len(one.subject.phases)) == (one.name in ("HACC", "SIM", "S3D"))
+        # A server that a job can get has a rank to use it.
+        assert max(one.job.bandwidth) <= one.job.processes
+
+
+def test_the_papers_queue_runs_the_installed_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """BT-IO and IOR are MPI programs. Their bytes are what their arguments say, written and read."""
+    monkeypatch.setenv("HOCKET_PREFIX", str(tmp_path))
+    launcher = tmp_path / "bin" / "mpiexec"
+    launcher.parent.mkdir()
+    launcher.touch()
+    programs = {}
+    for one in read_workload(PAPER).jobs:
+        if isinstance(one.subject, Program):
+            words = command_of(one.subject, Path("/x"))
+            assert words[0] == str(launcher) and not any("{" in word for word in words)
+            programs[one.name] = words[words.index("-n") + 2]
+            assert words[words.index("--file") + 1] == "/x/file"
+            assert one.bytes == 2 * _bytes_of(words), one.name
+    bt, ior = (str(tmp_path / "lib" / "hocket" / "apps" / f"{name}-mpich") for name in ("bt_io", "s_ior"))
+    assert programs == {"BT-C": bt, "BT-D": bt, "IOR-MPI": ior, "POSIX-S": ior, "POSIX-L": ior}
+
+
+def test_the_papers_queue_with_described_kernels_differs_in_these_alone():
+    replayed, described = read_workload(PAPER), read_workload(DESCRIBED)
+    assert [one.name for one in described.queue] == [one.name for one in replayed.queue]
+    assert [one.job.nodes for one in described.jobs] == [one.job.nodes for one in replayed.jobs]
+    kernels = {one.name: one for one in described.jobs if isinstance(one.subject, Emulated)}
+    assert kernels.keys() == {one.name for one in replayed.jobs if isinstance(one.subject, Pattern)}
+    assert [one for one in described.jobs if one.name not in kernels] == [
+        one for one in replayed.jobs if one.name not in kernels
+    ]
+    by_name = {one.name: one for one in replayed.jobs}
+    for name in ("MAD", "SIM", "S3D"):
+        assert kernels[name].bytes == by_name[name].bytes, "the same accesses"
+    assert kernels["HACC"].bytes == 8 * (24_000_000 + 100_000 * 38)
+    for one in described.jobs:
+        assert max(one.job.bandwidth) <= one.job.processes
+
+
+def _bytes_of(words: list[str]) -> int:
+    """Return what bt_io or s_ior writes with these words."""
+
+    def number(option: str, default: str) -> int:
+        text = words[words.index(option) + 1] if option in words else default
+        return int(text.rstrip("km")) << {"k": 10, "m": 20}.get(text[-1], 0)
+
+    of_a_rank = number("--block", "1m") * number("--segments", "1")
+    of_a_phase = number("--grid", "64") ** 3 * 40 if "--grid" in words else of_a_rank * number("-n", "1")
+    return of_a_phase * number("--phases", "10")
 
 
 def test_a_file_is_read(tmp_path: Path):
@@ -99,7 +154,10 @@ WRONG = [
     (("time_limit_s = 5", "time_limit_s = nan"), "job 2 'b': time_limit_s = nan must be from 0 to 86400"),
     (("limit =", "direct = 1\nlimit ="), "direct = 1 must be true or false"),
     (("command =", "commands ="), "job 2: key 'commands' is unknown"),
-    (('command = ["dd", "of={dir}/x", "count={processes}"]', ""), "job 2 'b': it has neither command nor pattern"),
+    (
+        ('command = ["dd", "of={dir}/x", "count={processes}"]', ""),
+        "job 2 'b': it has neither command nor pattern nor emulate",
+    ),
     (('command = ["dd"', 'pattern = {}\ncommand = ["dd"'), "job 2 'b': it has both command and pattern; give one"),
     (('["dd", "of={dir}/x", "count={processes}"]', '"dd"'), "job 2 'b': command = 'dd' must be a list of texts"),
     (('["dd", "of={dir}/x", "count={processes}"]', "[]"), "job 2 'b': command = [] must be a list of texts"),
@@ -120,6 +178,107 @@ WRONG = [
     (("[[job]]", "[job]"), ".toml: "),
     (("servers = 4\nlimit", "servers = \nlimit"), "line 2"),
 ]
+
+
+CORES = """
+servers = 2
+[system]
+cores = 4
+[coordinator]
+policy = "speedup"
+[[load]]
+delay_s = 0.01
+after = 3
+[[job]]
+name = "a"
+processes = 2
+malleable = true
+processes_min = 1
+processes_max = 3
+emulate = "cg.toml"
+[[job]]
+name = "b"
+processes = 4
+command = ["mpiexec", "-n", "{processes}", "x"]
+"""
+
+
+DESCRIPTION = """
+name = "cg"
+[[group]]
+processes = 2
+iterations = 10
+[[phase]]
+[[phase.stage]]
+kind = "sleep"
+time_s = 1
+"""
+
+
+@pytest.fixture
+def description(tmp_path: Path) -> Path:
+    path = tmp_path / "cg.toml"
+    path.write_text(DESCRIPTION)
+    return path
+
+
+def test_a_file_that_shares_cores_is_read(tmp_path: Path, description: Path):
+    read = read_workload(written(tmp_path, CORES))
+    a, b = read.jobs
+    assert (read.cores, read.servers, a.limits, b.limits) == (4, 2, SizeLimits(1, 3), None)
+    assert isinstance(a.subject, Emulated) and a.subject.description == description
+    assert (read.coordinator, read.loads) == ({"policy": "speedup"}, (Load(0.01, 3),))
+    before = read.about()
+    description.write_text(DESCRIPTION.replace("time_s = 1", "time_s = 2"))
+    assert read.about() != before, "runs of another description are not resumed"
+    again = read_workload(written(tmp_path, text_of(read)))
+    assert again.jobs == read.jobs and again.about() == read.about()
+    assert [one.name for one in read_jobs(tmp_path / "jobs.toml").jobs] == ["a", "b"], "explore reads it, too"
+
+
+def test_a_mistake_in_a_description_is_named_before_anything_runs(tmp_path: Path, description: Path):
+    description.write_text(DESCRIPTION.replace('"sleep"', '"slep"'))
+    with pytest.raises(UsageError, match=rf"{description}, line 8: .*'slep'"):
+        read_workload(written(tmp_path, CORES))
+    description.write_text(DESCRIPTION.replace("iterations = 10", "iterations = 10\nfactor = 0.5"))
+    with pytest.raises(UsageError, match=r"factor = 0\.5 is that of 2 processes; it says nothing of -n 1"):
+        read_workload(written(tmp_path, CORES))
+
+
+def test_sizes_are_at_least_those_of_the_rigid_run_and_at_most_the_cores(tmp_path: Path, description: Path):
+    text = CORES.replace("processes_min = 1\nprocesses_max = 3\n", "")
+    assert read_workload(written(tmp_path, text)).jobs[0].limits == SizeLimits(2, 4)
+
+
+WRONG_CORES = [
+    (("processes = 4", "processes = 5"), "job 2 'b': processes = 5 must be at most 4, the cores of [system]"),
+    (("processes_min = 1", "processes_min = 3"), "job 1 'a': processes_min = 3 must be a whole number from 1 to 2"),
+    (("processes_max = 3", "processes_max = 1"), "job 1 'a': processes_max = 1 must be a whole number from 2 to 4"),
+    (("processes_max = 3", "processes_max = 5"), "job 1 'a': processes_max = 5 must be a whole number from 2 to 4"),
+    (("malleable = true\n", ""), "job 1 'a': processes_min = 1 means nothing without malleable = true"),
+    (("malleable = true", "malleable = 1"), "job 1 'a': malleable = 1 must be true or false"),
+    (("cores = 4", ""), "job 1 'a': nodes = None must be a whole number"),
+    (("cores = 4", "cores = 0"), "[system]: cores = 0 must be a whole number from 1"),
+    (('"cg.toml"', '"cg.toml"\nbytes = 3'), "job 1 'a': bytes = 3 is for jobs with a command; a description says what"),
+    (('"cg.toml"', '"none.toml"'), "job 1 'a': emulate = 'none.toml': there is no file"),
+    (('emulate = "cg.toml"', 'emulate = "cg.toml"\ncommand = ["x"]'), "it has both command and emulate; give one"),
+    (('emulate = "cg.toml"', 'command = ["mpiexec", "x"]'), "malleable = True: command has no -n {processes}; write"),
+    (('emulate = "cg.toml"', "pattern = {}"), "malleable = True: a pattern is not"),
+    (('name = "a"', 'name = "a b"'), "name = 'a b' has a space; hocketd's limits of cores need a name without one"),
+    (("delay_s = 0.01", "delay_s = -1"), "load 1: delay_s = -1 must be from 0"),
+    (("delay_s = 0.01", ""), "load 1: delay_s is missing"),
+    (("after = 3", "behind = 3"), "load 1: key 'behind' is unknown; use delay_s, after"),
+    (("servers = 2", ""), "1 [[load]] are more than servers = 0; each is of one server"),
+]
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG_CORES)
+def test_a_mistake_about_cores_is_one_line(tmp_path: Path, description: Path, change: tuple[str, str], said: str):
+    assert change[0] in CORES
+    path = written(tmp_path, CORES.replace(*change, 1))
+    with pytest.raises(UsageError) as refused:
+        read_workload(path)
+    assert said in str(refused.value) and str(path) in str(refused.value) and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("change", "said"), WRONG)

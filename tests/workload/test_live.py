@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 from hocket.arbitration.allocate import Rules, allocate
 from hocket.trace import read_trace
 from hocket.workload.jobs import Workload, read_workload
+from workload_kit import ended, written
 
 pytestmark = pytest.mark.timeout(300)
 WAIT_S = 60.0
@@ -78,43 +76,6 @@ pattern = { request = "64k", total = "1m" }
 """
 
 
-@pytest.fixture
-def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "files"
-    path.mkdir()
-    return path
-
-
-@pytest.fixture
-def start(prefix: Path) -> Iterator[Callable[..., subprocess.Popen]]:
-    """Return a function that starts `hocket workload`."""
-    started = []
-
-    def run(*words: str | Path) -> subprocess.Popen:
-        command = [sys.executable, "-m", "hocket.cli", "workload", *map(str, words)]
-        environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
-        pipe = subprocess.PIPE
-        started.append(subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=environment))
-        return started[-1]
-
-    yield run
-    for one in started:
-        with contextlib.suppress(ProcessLookupError):
-            one.kill()
-        one.communicate()
-
-
-def written(path: Path, content: str) -> Path:
-    path.write_text(content)
-    return path
-
-
-def ended(process: subprocess.Popen, code: int = 0) -> str:
-    out, err = process.communicate(timeout=200)
-    assert process.returncode == code, err
-    return out
-
-
 def told_runs(out: str) -> dict[str, list[dict]]:
     """Return the jobs of each policy's last run."""
     return {one["policy"]: one["runs"][-1]["jobs"] for one in json.loads(out)["policies"]}
@@ -143,6 +104,60 @@ def test_jobs_start_in_order_with_the_servers_that_arbitrate_gives(start, tmp_pa
         predicted = {job["name"]: job["bytes_per_s"] for job in one["predicted"]["jobs"]}
         assert predicted.keys() == {queued.name for queued in workload.queue}
         assert predicted["slow"] == 1e6
+
+
+EMULATED = """
+servers = 2
+queue = ["app", "wide"]
+[system]
+nodes = 4
+servers = 2
+[[job]]
+name = "app"
+nodes = 2
+bandwidth_mb_s = { 1 = 5, 2 = 9 }
+emulate = "app.toml"
+[[job]]
+name = "wide"
+nodes = 2
+bandwidth_mb_s = { 1 = 10, 2 = 20 }
+pattern = { layout = "own", request = "64k", total = "1m" }
+"""
+DESCRIPTION = """
+name = "app"
+[[group]]
+processes = 2
+iterations = 6
+[[phase]]
+[[phase.stage]]
+kind = "sleep"
+time_s = 0.02
+[[phase.stage]]
+kind = "write"
+file = "shared"
+bytes = "256k"
+every = 2
+append = true
+[[phase.stage]]
+kind = "read"
+file = "own"
+access = "file-per-process"
+bytes = "128k"
+every = 6
+repeat = 2
+"""
+
+
+def test_a_described_job_goes_through_the_servers_as_any_other(start, tmp_path: Path, directory: Path):
+    written(tmp_path / "app.toml", DESCRIPTION)
+    words = ("--fifo", "--arbitrate", "mckp", "--dir", directory, "--output", tmp_path / "out", "--json")
+    out = ended(start(written(tmp_path / "jobs.toml", EMULATED), *words))
+    jobs = {one["name"]: one for one in told_runs(out)["mckp"]}
+    assert (jobs["app"]["failure"], jobs["app"]["bytes"]) == ("", 3 * (256 << 10) + 2 * (128 << 10))
+    assert [number for _, number in jobs["app"]["servers"]][-1] in (1, 2)
+    (told,) = json.loads(out)["policies"]
+    assert {one["name"] for one in told["predicted"]["jobs"]} == {"app", "wide"}
+    assert not list(directory.iterdir())
 
 
 def check_order(workload: Workload, jobs: Sequence[dict]) -> None:
@@ -239,7 +254,7 @@ command = ["sh", "-c", "echo $$ > {{dir}}/pid; while test -e {gate}; do sleep 0.
     assert first.count("\n") == 2
     gate.touch()
     process = start(*words, "--repeat", "2")
-    wait_for(lambda: len(list(directory.glob("*/*/files/pid"))) == 2, "both jobs")
+    wait_for(lambda: sum(one.stat().st_size > 0 for one in directory.glob("*/*/files/pid")) == 2, "both jobs")
     pids = [int(one.read_text()) for one in directory.glob("*/*/files/pid")]
     process.send_signal(number)
     ended(process, code=130)

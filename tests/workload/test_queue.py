@@ -58,6 +58,16 @@ def test_without_nodes_each_job_starts_when_it_arrives():
     assert names(queue.start(0)) == "ab" and names(queue.start(1)) == "c"
 
 
+def test_the_room_may_be_cores():
+    """a and b need 3 and 2 of 4 cores, whatever their nodes."""
+    need = {"a": 3, "b": 2}
+    queue = FifoQueue(jobs(kind("a", 9), kind("b", 9)), 4, lambda one: need[one.name])
+    (first,) = queue.start(0)
+    assert queue.start(0) == []
+    queue.end(first)
+    assert names(queue.start(1)) == "b"
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_random_queues_keep_order_and_nodes(seed: int):
     draw = random.Random(seed)

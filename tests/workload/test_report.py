@@ -13,7 +13,7 @@ from hocket.workload import text
 from hocket.workload.jobs import Workload, read_workload
 from hocket.workload.plot import write_plot
 from hocket.workload.prediction import predict
-from hocket.workload.results import JobRun, PlannedRun, QueueRun, QueueRuns, mean, plan
+from hocket.workload.results import JobRun, PlannedRun, QueueRun, QueueRuns, forwarding_settings, mean, plan
 from scipy import stats
 
 FILE = """
@@ -85,16 +85,16 @@ def test_policies_are_interleaved():
 def test_interrupted_runs_are_resumed(tmp_path: Path, workload: Workload):
     output = tmp_path / "out"
     planned = plan(["mckp", "static"], 2, seed=1)
-    first = QueueRuns(output, workload, True, Rules())
+    first = QueueRuns(output, workload, forwarding_settings(workload, True, Rules()))
     run = run_of(planned[0].policy, 0, 1.5)
     first.add(run)
     with first.path.open("a") as file:
         file.write('{"policy": "static", "repet')  # the machine went down
-    again = QueueRuns(output, workload, True, Rules())
+    again = QueueRuns(output, workload, forwarding_settings(workload, True, Rules()))
     assert again.runs == [run] and again.missing(planned) == planned[1:]
     assert again.bytes_of(workload) == {"a": 10 * 1024, "b": 4_000_000}
     with pytest.raises(UsageError, match="runs of other workloads or settings"):
-        QueueRuns(output, workload, False, Rules())
+        QueueRuns(output, workload, forwarding_settings(workload, False, Rules()))
 
 
 def test_the_tables_say_what_was_measured_and_predicted(workload: Workload):

@@ -8,15 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from hocket.errors import UsageError
-from hocket.toml_checks import MOST, Table, distinct, only, read_toml, subtable, tables, text, whole
+from hocket.toml_checks import MOST, MUST, Table, distinct, only, read_toml, subtable, tables, text, whole
 
 MB = 1_000_000
 MOST_MB_S = 1e9
 FILE_KEYS = ("servers", "system", "job")
 JOB_KEYS = ("name", "nodes", "processes", "bandwidth_mb_s")
 # A file may have these besides, for 'hocket workload'; they are read in hocket/workload/jobs.py.
-WORKLOAD_FILE_KEYS = ("limit", "direct", "time_limit_s", "queue")
-WORKLOAD_JOB_KEYS = ("command", "pattern", "bytes", "arrival_s", "repeat", "time_limit_s")
+WORKLOAD_FILE_KEYS = ("limit", "direct", "time_limit_s", "queue", "coordinator", "reconfiguration", "load")
+WORKLOAD_SYSTEM_KEYS = ("cores", "bandwidth_mb_s")
+WORKLOAD_JOB_KEYS = (
+    "command", "pattern", "emulate", "bytes", "arrival_s", "repeat", "time_limit_s", "malleable", "processes_min",
+    "processes_max"
+)  # fmt: skip
 
 
 # The store of curves has these of a job besides (curves/store.py).
@@ -56,11 +60,17 @@ def read_jobs(path: Path) -> Jobs:
     return jobs_of(content, path)
 
 
+def nodes_by_default(system: Table) -> Any:
+    """Return the nodes of a job that names none. It has to, unless jobs share the cores of one machine."""
+    return 1 if "cores" in system else MUST
+
+
 def jobs_of(content: Table, path: Path) -> Jobs:
     """Return the jobs of a file whose keys have been checked."""
     system = subtable(content, "system", str(path), "[system] with nodes and servers")
-    only(system, ("nodes", "servers"), f"{path}: [system]")
-    jobs = [job_of(one, f"{path}: job {at}") for at, one in enumerate(tables(content, "job", path), 1)]
+    only(system, ("nodes", "servers", *WORKLOAD_SYSTEM_KEYS), f"{path}: [system]")
+    nodes = nodes_by_default(system)
+    jobs = [job_of(one, f"{path}: job {at}", nodes) for at, one in enumerate(tables(content, "job", path), 1)]
     distinct((job.name for job in jobs), "job", path)
     return Jobs(
         jobs,
@@ -70,12 +80,12 @@ def jobs_of(content: Table, path: Path) -> Jobs:
     )
 
 
-def job_of(table: Table, where: str) -> Job:
+def job_of(table: Table, where: str, nodes: Any = MUST) -> Job:
     """Return the job of a table."""
     only(table, (*JOB_KEYS, *WORKLOAD_JOB_KEYS, *STORE_KEYS), where)
     name = text(table, "name", where)
     where = f"{where} '{name}'"
-    nodes = whole(table, "nodes", where)
+    nodes = whole(table, "nodes", where, default=nodes)
     stored = {key: value for key, value in table.items() if key in STORE_KEYS}
     processes = whole(table, "processes", where, default=nodes)
     return Job(name, nodes, processes, bandwidth_of(table, "bandwidth_mb_s", where), stored)

@@ -28,7 +28,8 @@ from hocket.delta.simulated import FILE, ROUND
 from hocket.errors import HocketError, UsageError
 from hocket.mounts import with_mount_points
 from hocket.paths import prefix
-from hocket.private_daemon import end_group, private_daemon
+from hocket.private_daemon import private_daemon
+from hocket.process_group import end_group
 from hocket.profile.points import Point
 from hocket.profile.store import Profile, Store, fingerprint_of
 from hocket.reconfigure.runs import last_line

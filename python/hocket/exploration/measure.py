@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -18,6 +16,8 @@ from pathlib import Path
 from hocket import paths
 from hocket.errors import HocketError
 from hocket.exploration.patterns import Pattern, Phase
+from hocket.mpi import mpich_launcher
+from hocket.process_group import signal_group
 
 # The keys of hocket-replay in the order of the fields of Phase.
 REPLAY_KEYS = (
@@ -31,7 +31,8 @@ assert len(REPLAY_KEYS) == len(fields(Phase))
 class Program:
     """A command that is measured. `group` processes stand for a node.
 
-    In its words {dir} stands for the directory of its files, {nodes} and {processes} for its size.
+    In its words {dir} stands for the directory of its files, {nodes} and {processes} for its size. {apps} stands for
+    the directory of hocket's MPI programs, and {mpiexec} for MPICH's launcher, which starts those called NAME-mpich.
     """
 
     name: str
@@ -43,14 +44,19 @@ class Program:
     def group(self) -> int:
         return math.ceil(self.processes / self.nodes)
 
+    def words(self, directory: Path, kept: Path) -> list[str]:
+        """Return the command. The files that it accesses are in `directory`, others that it needs in `kept`."""
+        return [_filled(word, self, directory) for word in self.command]
 
-def command_of(subject: Pattern | Program, directory: Path) -> list[str]:
+
+def command_of(subject: Pattern | Program, directory: Path, kept: Path | None = None) -> list[str]:
     """Return the command of a program, or that which makes the accesses of a pattern, with files in a directory.
 
-    Raises HocketError if hocket-replay is not installed.
+    `kept` is for files that the command needs besides, by default the same directory. Raises HocketError if
+    hocket-replay is not installed.
     """
     if isinstance(subject, Program):
-        return [_filled(word, subject, directory) for word in subject.command]
+        return subject.words(directory, kept or directory)
     program = paths.prefix() / "libexec" / "hocket" / "hocket-replay"
     if not program.exists():
         raise HocketError(f"no hocket-replay at {program}; is hocket built and installed? (HOCKET_PREFIX says where)")
@@ -58,9 +64,11 @@ def command_of(subject: Pattern | Program, directory: Path) -> list[str]:
 
 
 def _filled(word: str, program: Program, directory: Path) -> str:
-    for place, value in (("{dir}", directory), ("{nodes}", program.nodes), ("{processes}", program.processes)):
+    places = {"{dir}": directory, "{nodes}": program.nodes, "{processes}": program.processes, "{apps}": paths.apps()}
+    for place, value in places.items():
         word = word.replace(place, str(value))
-    return word
+    # The launcher is looked for only if it is needed: not every machine has one.
+    return word.replace("{mpiexec}", mpich_launcher()) if "{mpiexec}" in word else word
 
 
 def _phase_word(phase: Phase) -> str:
@@ -88,21 +96,25 @@ class Ran:
 
 def measure(subject: Pattern | Program, servers: int, directory: Path, environment: Mapping[str, str]) -> Ran:
     """Run it through servers. The makespan of a program is its run time. Raises HocketError if the run fails."""
-    with tempfile.TemporaryDirectory(prefix="hocket-explore-", dir=directory) as files:
-        command = command_of(subject, Path(files))
-        out, ran = _run(command, servers, subject.group, directory, environment)
+    with (
+        tempfile.TemporaryDirectory(prefix="hocket-explore-", dir=directory) as files,
+        tempfile.TemporaryDirectory(prefix="hocket-") as kept,
+    ):
+        command = command_of(subject, Path(files), Path(kept))
+        out, ran = _run(subject, command, servers, directory, environment)
     return ran if isinstance(subject, Program) else Ran(*replayed(out, subject.name), subject.processes)
 
 
 def _run(
-    command: Sequence[str], servers: int, group: int, directory: Path, environment: Mapping[str, str]
+    subject: Pattern | Program, command: Sequence[str], servers: int, directory: Path, environment: Mapping[str, str]
 ) -> tuple[str, Ran]:
     """Run the command, and return what it printed, and what was forwarded. Without servers nobody counts that."""
     with tempfile.TemporaryDirectory(prefix="hocket-") as name:
         counts = Path(name) / "counts.json"
         words = list(command)
         if servers > 0:
-            how = ["--mount", str(directory), "--servers", str(servers), "--group", str(group), "--counts", str(counts)]
+            how = ["--mount", str(directory), "--servers", str(servers), "--counts", str(counts)]
+            how += ["--group", str(subject.group)]
             how += ["--curves", str(Path(name) / "curves.toml")]  # what is measured here is stored by the caller
             words = [sys.executable, "-m", "hocket.cli", "forward", *how, "--", *words]
         began_s = time.monotonic()
@@ -110,12 +122,12 @@ def _run(
         seconds = time.monotonic() - began_s
         if code != 0:
             said = err.strip().splitlines()[-1:]
-            raise HocketError(f"{command[0]} failed with exit code {code}: {' '.join(said)}")
+            raise HocketError(f"{subject.name} failed with exit code {code}: {' '.join(said)}")
         if servers == 0:
             return out, Ran(0, seconds, 0)
         told = json.loads(counts.read_text(encoding="utf-8"))
     if not told:
-        raise HocketError(f"{command[0]} ran directly: {err.strip()}")
+        raise HocketError(f"{subject.name} ran directly: {err.strip()}")
     # The time of the program alone: `hocket forward` itself takes some.
     return out, Ran(told["bytes"], told["seconds"], told["processes"])
 
@@ -127,7 +139,6 @@ def _ended(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, s
     try:
         out, err = process.communicate()
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        signal_group(process, signal.SIGKILL)
         process.wait()
     return process.returncode, out, err

@@ -22,7 +22,8 @@ from hocket import mpi
 from hocket.analysis import Analysis, analyse
 from hocket.bus import Bus, BusError, Event
 from hocket.errors import HocketError, UsageError
-from hocket.private_daemon import end_group, private_daemon
+from hocket.private_daemon import private_daemon
+from hocket.process_group import end_group
 from hocket.profile.points import Point, points_from
 from hocket.profile.store import Profile, fingerprint_of
 from hocket.reconfigure.runs import last_line

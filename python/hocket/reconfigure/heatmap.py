@@ -23,17 +23,19 @@ from hocket.reconfigure.statistics import spread
 SOFT, EMPTY = "#5b6168", "#f1f2f3"
 DPI = 160
 CELL_INCHES = 0.95
-KEY_LETTERS = 44  # letters in a line of the key
+KEY_LETTERS = 60  # letters in a line of the key
 
 
 def write_heatmap(results: Results, path: Path) -> None:
-    """Draw both measures beside each other. The key holds only methods that are shown in a cell."""
+    """Draw the measures beside each other. The key holds only methods that are shown in a cell."""
     side = max(CELL_INCHES * len(results.sizes), 3.2)
     used = {name for shown in results.shown.values() for name in shown.values()}
     key = [(number, name) for number, name in enumerate(results.names, 1) if name in used]
     height = side + 1.5 + 0.24 * ((len(key) + 1) // 2)
     with pyplot.rc_context({"font.size": 10, "font.family": "sans-serif"}):
-        figure, axes = pyplot.subplots(1, 2, figsize=(2 * side + 1.6, height), layout="constrained")
+        figure, axes = pyplot.subplots(
+            1, len(MEASURES), figsize=(len(MEASURES) * side + 2.4, height), layout="constrained"
+        )
         for axis, (measure, words) in zip(axes, MEASURES.items(), strict=True):
             _draw(results, measure, axis)
             axis.set_title(f"Least {words}", fontsize=11, fontweight="bold", loc="left", pad=8)
@@ -81,8 +83,9 @@ def _draw(results: Results, measure: str, axis: Axes) -> None:
 
 
 def _words(name: str) -> str:
-    spawn, strategy, data, data_strategy = name.split("/")
-    return textwrap.shorten(f"{spawn} {strategy}, {data} {data_strategy}", KEY_LETTERS)
+    spawn, strategy, data, data_strategy, *worlds = name.split("/")
+    words = f"{spawn} {strategy}, {data} {data_strategy}" + "".join(f", worlds of a {one}" for one in worlds)
+    return textwrap.shorten(words, KEY_LETTERS)
 
 
 def _title(results: Results) -> str:

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from hocket.reconfigure.methods import Method
 from hocket.reconfigure.runs import Outcome
 from hocket.reconfigure.statistics import ALPHA, P_ADJUST, Pair, Verdict, judge, settle, shapiro_p, spread
 
-# The compared measures, and their names for people. The second is that of Proteo's Fig. 14.
-STOPPED, EXECUTION = "stopped", "execution"
-MEASURES = {STOPPED: "time the application was stopped", EXECUTION: "execution time"}
+# The compared measures, and their names for people. The first is that of Proteo's Figs. 9 to 12, the last that of 14.
+RECONFIGURATION, STOPPED, EXECUTION = "reconfiguration", "stopped", "execution"
+MEASURES = {
+    RECONFIGURATION: "reconfiguration time",
+    STOPPED: "time the application was stopped",
+    EXECUTION: "execution time",
+}
+Thing = TypeVar("Thing")
 SAME = 1e-9  # relative; results that differ by more are wrong
 
 
@@ -36,36 +42,47 @@ def plan(sizes: Sequence[int], methods: Sequence[Method], repeat: int, seed: int
 
     Each round has its own random order, so that changes on the machine affect all methods alike.
     """
+    cells = [(pair, method) for pair in pairs_of(sizes) for method in methods]
+    return [Planned(*pair, method, number) for number, (pair, method) in rounds(cells, range(repeat + 1), seed)]
+
+
+def pairs_of(sizes: Sequence[int]) -> list[Pair]:
+    return [(sources, targets) for sources in sizes for targets in sizes if sources != targets]
+
+
+def rounds(things: Sequence[Thing], numbers: Iterable[int], seed: int) -> list[tuple[int, Thing]]:
+    """Return all things once for each number, each time in a random order of its own."""
     rng = random.Random(seed)
-    pairs = [(sources, targets) for sources in sizes for targets in sizes if sources != targets]
-    runs = []
-    for number in range(repeat + 1):
-        of_round = [Planned(*pair, method, number) for pair in pairs for method in methods]
+    found = []
+    for number in numbers:
+        of_round = list(things)
         rng.shuffle(of_round)
-        runs += of_round
-    return runs
+        found += [(number, thing) for thing in of_round]
+    return found
 
 
 @dataclass
 class Results:
     """The runs, their samples, and the verdicts.
 
-    `done`: the runs in their order. `about`: what a reader must know about how they were made.
+    `done`: the runs in their order. `about`: what a reader must know about how they were made. `same`: the relative
+    difference of two results from which one of them is wrong.
     """
 
     sizes: Sequence[int]
     methods: Sequence[Method]
     done: list[tuple[Planned, Outcome]]
     about: Mapping[str, object]
+    same: float = SAME
 
     def __post_init__(self) -> None:
-        self.done = _checked(self.done)
+        self.done = _checked(self.done, self.same)
         self.verdicts = {measure: self._verdicts(measure) for measure in MEASURES}
         self.shown = {measure: settle(verdicts) for measure, verdicts in self.verdicts.items()}
 
     @property
     def pairs(self) -> list[Pair]:
-        return [(sources, targets) for sources in self.sizes for targets in self.sizes if sources != targets]
+        return pairs_of(self.sizes)
 
     @property
     def names(self) -> list[str]:
@@ -172,13 +189,13 @@ class Results:
         return head + "|---" * (len(self.pairs) + 1) + "|\n" + _lines(rows)
 
 
-def _checked(done: Sequence[tuple[Planned, Outcome]]) -> list[tuple[Planned, Outcome]]:
+def _checked(done: Sequence[tuple[Planned, Outcome]], same: float) -> list[tuple[Planned, Outcome]]:
     """Return the runs. A run counts as failed if its result differs from the median result."""
     checks = sorted(outcome.check for _, outcome in done if not outcome.reason and outcome.check is not None)
     right = checks[len(checks) // 2] if checks else 0.0
 
     def judged(outcome: Outcome) -> Outcome:
-        wrong = outcome.check is not None and abs(outcome.check - right) > SAME * abs(right)
+        wrong = outcome.check is not None and abs(outcome.check - right) > same * abs(right)
         reason = f"wrong result: residual {outcome.check!r}, most runs have {right!r}"
         return dataclasses.replace(outcome, reason=reason) if wrong and not outcome.reason else outcome
 
@@ -188,8 +205,12 @@ def _checked(done: Sequence[tuple[Planned, Outcome]]) -> list[tuple[Planned, Out
 def _value(outcome: Outcome, measure: str) -> float:
     if measure == EXECUTION:
         return outcome.execution_s
-    assert outcome.record is not None  # set, because the run succeeded
-    return outcome.record.stopped_ns / 1e9
+    record = outcome.record
+    assert record is not None  # set, because the run succeeded
+    if measure == STOPPED:
+        return record.stopped_ns / 1e9
+    # It lasts from the start of the spawn until the data are received, with the iterations in between.
+    return (record.end_ns - record.begin_ns - record.resuming_ns) / 1e9
 
 
 def _run_json(run: Planned, outcome: Outcome) -> dict[str, object]:

@@ -8,16 +8,17 @@ import select
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 from hocket import paths
 from hocket.bus import Bus
-from hocket.errors import HocketError, UsageError
+from hocket.errors import HocketError
+from hocket.mpi import mpich_launcher
+from hocket.process_group import signal_group
 from hocket.reconfigurations import Reconfiguration
 from hocket.reconfigure.methods import Method
 
@@ -40,17 +41,27 @@ class Outcome:
     """The outcome of one run. `reason`: why it counts as failed; "" if it succeeded."""
 
     reason: str
-    execution_s: float = 0.0  # as the program reports it, from its first iteration to its last
+    execution_s: float = 0.0  # as the program reports it; of cg, from its first iteration to its last
     check: float | None = None  # figure of the result, which all runs must have in common
     record: Reconfiguration | None = None
 
 
+def summary_of(out: str) -> dict | None:
+    """Return the summary in JSON that a program of apps/ prints on its last line."""
+    try:
+        summary = json.loads(last_line(out))
+    except ValueError:
+        return None
+    return summary if isinstance(summary, dict) else None
+
+
 @dataclass(frozen=True)
 class Program:
-    """A program to be resized, and the command that runs it."""
+    """A program to be resized, the command that runs it, and what finds its summary in its output."""
 
     app: str
     command: list[str]
+    summary: Callable[[str], dict | None] = summary_of
 
 
 def prepare(app: str, size: int, iterations: int, iteration_s: float, directory: Path) -> Program:
@@ -58,9 +69,7 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
 
     Raises HocketError if the program is not installed, or cannot make its input.
     """
-    program = paths.prefix() / "lib" / "hocket" / "apps" / f"{app}-mpich"
-    if not program.exists():
-        raise HocketError(f"no {program}: is hocket built and installed? (HOCKET_PREFIX says where)")
+    program = installed(app)
     steps = ["--iterations", str(iterations), "--tolerance", "0", "--print-every", str(iterations)]
     steps += ["--iteration-time", str(iteration_s)]
     if app == "cg":
@@ -78,13 +87,16 @@ def prepare(app: str, size: int, iterations: int, iteration_s: float, directory:
     return Program(app, [str(program), "--system", str(system), *steps])
 
 
+def installed(app: str) -> Path:
+    """Return the program of apps/, or raise HocketError if it is not installed."""
+    program = paths.apps() / f"{app}-mpich"
+    if not program.exists():
+        raise HocketError(f"no {program}: is hocket built and installed? (HOCKET_PREFIX says where)")
+    return program
+
+
 def launcher(processes: int) -> list[str]:
-    """Return the command of MPICH's launcher: of the installation or this Python environment, else from PATH."""
-    own = [Path(prefix) / "bin" / "mpiexec" for prefix in (paths.prefix(), sys.prefix)]
-    found = next((str(path) for path in own if path.exists()), None) or shutil.which("mpiexec")
-    if found is None:
-        raise UsageError("no mpiexec in PATH: MPICH's is needed")
-    return [found, "-n", str(processes)]
+    return [mpich_launcher(), "-n", str(processes)]
 
 
 def environment() -> dict[str, str]:
@@ -96,8 +108,9 @@ def environment() -> dict[str, str]:
 class Runner:
     """A private daemon, and runs under it. Use it as a context: the daemon ends with it."""
 
-    def __init__(self, trace: Path) -> None:
+    def __init__(self, trace: Path, resize_limit_s: int = RESIZE_LIMIT_S, run_limit_s: int = RUN_LIMIT_S) -> None:
         self.trace = trace
+        self._resize_limit_s, self._run_limit_s = resize_limit_s, run_limit_s
         self._directory = Path(tempfile.mkdtemp(prefix="hocket-bench-", dir="/tmp"))  # socket paths must be short
         self._count = 0
 
@@ -131,30 +144,33 @@ class Runner:
             "HOCKET_SOCKET": str(self._directory / "hocketd.sock"),
             "HOCKET_JOB": f"bench-{os.getpid()}-{self._count}",
             "HOCKET_NAME": f"run-{self._count}",
-            "HOCKET_RESIZE_MAX_S": str(RESIZE_LIMIT_S),
+            "HOCKET_RESIZE_MAX_S": str(self._resize_limit_s),
         }
 
     def run(self, program: Program, sources: int, targets: int, method: Method, at: int) -> Outcome:
         """Run the program, and resize it from `sources` to `targets` processes after `at` iterations."""
         wanted = {"HOCKET_PROCESSES": str(sources), "HOCKET_RESIZE": f"{at}:{targets}"}
+        # The end of the iterations waits for processes that start in the background.
+        wanted["HOCKET_RESIZE_WAIT_S"] = str(self._resize_limit_s)
         job = self.settings()
         code, out, err = run_limited(
-            [*launcher(1), *program.command], environment() | job | method.environment | wanted, RUN_LIMIT_S
+            [*launcher(1), *program.command], environment() | job | method.environment | wanted, self._run_limit_s
         )
         if code is None:
-            return Outcome(f"did not end within {RUN_LIMIT_S} s")
+            return Outcome(f"did not end within {self._run_limit_s} s")
         if code != 0:
             return Outcome(f"exit code {code}: {last_line(err)}")
-        summary = _summary(out)
+        summary = program.summary(out)
         if summary is None or "seconds" not in summary:
-            return Outcome(f"no summary on its last line: '{last_line(out)}'")
+            return Outcome(f"no summary of its run; its last line is '{last_line(out)}'")
         record = self.record(job["HOCKET_NAME"], sources, targets)
         if record is None:
             return Outcome(f"no RECONFIGURATION {sources} → {targets} was reported; {last_line(err)}")
         if not record.done:
             return Outcome(f"given up: {record.reason}", record=record)
         check = summary.get("residual")
-        return Outcome("", float(summary["seconds"]), None if check is None else float(check), record)
+        execution_s = float(summary.get("iterating_seconds", summary["seconds"]))
+        return Outcome("", execution_s, None if check is None else float(check), record)
 
     def record(self, name: str, sources: int, targets: int) -> Reconfiguration | None:
         """Return the record of this resize.
@@ -206,20 +222,12 @@ def run_limited(command: Sequence[str], env: dict[str, str], limit_s: float) -> 
     try:
         out, err = process.communicate(timeout=limit_s)
     except BaseException as error:
-        os.killpg(process.pid, signal.SIGKILL)
+        signal_group(process, signal.SIGKILL)
         process.communicate()
         if isinstance(error, subprocess.TimeoutExpired):
             return None, "", ""
         raise
     return process.returncode, out, err
-
-
-def _summary(out: str) -> dict | None:
-    try:
-        summary = json.loads(last_line(out))
-    except ValueError:
-        return None
-    return summary if isinstance(summary, dict) else None
 
 
 def last_line(text: str) -> str:

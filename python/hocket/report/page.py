@@ -157,6 +157,7 @@ def _footer(runs: Sequence[Run]) -> str:
         for trace in run.traces:
             when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(trace.start_unix_ns / 1e9))
             cut = "; its last line was cut short" if trace.cut_short else ""
+            cut += f"; {trace.missing} records are missing" if trace.missing else ""
             where = f"{trace.path.name}, node {trace.node}, {when}, hocket {trace.version}{cut}"
             lines.append(f"{escape(run.label)}: {escape(where)}")
     return f"<footer>{''.join(f'<p>{line}</p>' for line in lines)}</footer>"

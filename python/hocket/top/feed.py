@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from hocket.bus import Bus, Listing
@@ -39,6 +40,7 @@ class LiveFeed:
         listing = bus.list()
         self._history(listing)
         self._told = self.model.now_ns
+        self._ahead_ns = _ahead_ns(listing.daemon)
         self._rows: list[dict[str, Any]] = []  # rows of an answer to LIST whose end has not arrived
         self.model.feed_listing(listing)
         self.model.node = str(listing.daemon.get("on_node", ""))
@@ -58,7 +60,7 @@ class LiveFeed:
             elif answer.type == "DAEMON":
                 self.model.feed_listing(Listing(self._rows, dict(answer.fields), []))
                 self._rows = []
-        self.model.advance(time.monotonic_ns())
+        self.model.advance(time.monotonic_ns() + self._ahead_ns)
         self.model.forget()
 
     def _history(self, listing: Listing) -> None:
@@ -68,3 +70,8 @@ class LiveFeed:
         """
         for event in last_events(str(listing.daemon.get("trace", ""))):
             self.model.feed(event)
+
+
+def _ahead_ns(daemon: Mapping[str, Any]) -> int:
+    """Return what the clock of the daemon shows more than this one's; the daemon may be on another node."""
+    return int(daemon.get("now_ns", time.monotonic_ns())) - time.monotonic_ns()

@@ -25,6 +25,7 @@ examples:
       --methods 'merge/*/collective/blocking,baseline/plain/*/blocking'
 
 A method is SPAWN/STRATEGY/REDISTRIBUTION/STRATEGY, e.g. merge/plain/collective/blocking; * stands for any of them.
+With /node at its end, the new processes of a node share an MPI world, which makes fewer spawns.
 Each run starts with NS processes, under a daemon that the benchmark starts for itself, and is resized once, to NT.
 Runs of all methods alternate in random order; the first of each cell does not count.
 

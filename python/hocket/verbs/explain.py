@@ -71,9 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
             del one["sources"], one["targets"], one["node"]
         print_json(
             {"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)], "flop": flop}
-            | {"irregular": irregular}
+            | {"irregular": irregular, "leader_place": found.leader_place}
         )
     else:
+        if found.leader_place > 1:
+            print(later_leader_text(found.leader_place))
         print(text_of(shown, zero_ns, now_ns))
         if words := sources_text(flop):
             print(printable(words))
@@ -88,6 +90,7 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list
     with Bus.connect() as bus:
         listing = bus.list()
         found.node = str(listing.daemon.get("on_node", ""))
+        found.leader_place = int(listing.daemon.get("leader_place", 1))
         flop = {one["application"]: one.get("flop_source", "") for one in listing.applications if one.get("malleable")}
         irregular = [one["application"] for one in listing.applications if one.get("model") == IRREGULAR]
         bus.send("EXPLAIN", count=arguments.last, application_asked=arguments.application)
@@ -97,6 +100,10 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list
         raise BusError("hocketd did not answer within 5 s; is it stopped? see 'hocket daemon status'")
     found.learn_from(collect(last_events(str(answer.get("trace", "")))))
     return found, flop, irregular, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+
+
+def later_leader_text(place: int) -> str:
+    return f"this leader is at place {place} of the list of leaders: it gives out no cores and changes no server maps"
 
 
 def text_of(shown: Sequence[PolicyDecision], zero_ns: int, now_ns: int) -> str:

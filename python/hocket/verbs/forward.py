@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hocket import forwarding
+from hocket import forwarding, relay
 from hocket.arbitration.jobs import MOST, Job
 from hocket.errors import HocketError, UsageError
 from hocket.forward_page import MOST_SERVERS
@@ -27,6 +27,7 @@ EXAMPLES = """
 examples:
   hocket forward --mount /scratch/x -- ./program input       # through one server, which is started and ended
   hocket forward --servers 4 --mount /scratch/x -- mpiexec -n 8 ./app
+  hocket forward --on n1,n2 --mount /lustre/x -- ./app         # through servers on other nodes of your cluster
   hocket forward --mount /scratch/x --consistency close-to-open -- ./logs-a-lot    # small writes are collected
   hocket forward --mount /scratch/x -- busybox tar cf /scratch/x/a.tar dir    # a static program, by a mount of its own
   hocket forward --mount /scratch/x --check -- tar cf /scratch/x/a.tar dir    # says at the end what went directly
@@ -56,6 +57,15 @@ def add(parsers: argparse._SubParsersAction) -> None:
         type=int,
         metavar="N",
         help="through how many servers; those that are missing are started and ended (default: all that run, or 1)",
+    )
+    parser.add_argument(
+        "--on",
+        metavar="NODES",
+        help="through servers on these nodes of the cluster, joined by commas; one is started, and ended, on each that "
+        "has none. Other nodes must see at once what one writes, as on Lustre and GPFS",
+    )
+    parser.add_argument(
+        "--coherent", action="store_true", help="with --on: other file systems than Lustre and GPFS do so, too"
     )
     parser.add_argument(
         "--group",
@@ -106,6 +116,7 @@ def _forward(arguments: argparse.Namespace) -> int:
     for option, value in (("--servers", arguments.servers), ("--group", arguments.group)):
         if value is not None and not 1 <= value <= (MOST_SERVERS if option == "--servers" else 1 << 20):
             raise UsageError(f"{option} {value}: give 1 to {MOST_SERVERS if option == '--servers' else 1 << 20}")
+    nodes = _nodes(arguments)
     if arguments.name and not arguments.name.isprintable():
         raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
     if arguments.counts is not None:
@@ -126,17 +137,41 @@ def _forward(arguments: argparse.Namespace) -> int:
         bandwidth=job.bandwidth,
         collects=arguments.consistency == "close-to-open",
         by=arguments.by,
+        on=nodes,
+        coherent=arguments.coherent,
     )
     outcome = forwarding.run(program, command, how)
     if arguments.counts is not None:
         _write(arguments.counts, json.dumps(_counts(outcome)) + "\n")
+    if forwarding.about_static(outcome):
+        tell(forwarding.about_static(outcome))
     if arguments.check:
         for line in forwarding.sentences(outcome.counts):
             tell(line)
+        if outcome.elsewhere is not None and outcome.counts:
+            for line in relay.sentences(outcome.elsewhere):
+                tell(line)
     if outcome.code == 0 and outcome.seen:
         _refine(arguments, how, command, outcome)
     end_like(outcome.code)
     return outcome.code
+
+
+def _nodes(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return the nodes of --on. Raises UsageError for what does not go with it."""
+    if arguments.on is None:
+        if arguments.coherent:
+            raise UsageError("--coherent: it is for --on NODES")
+        return ()
+    nodes = tuple(dict.fromkeys(one for one in arguments.on.split(",") if one))
+    if not nodes:
+        raise UsageError(f"--on '{arguments.on}': name nodes, joined by commas")
+    others = {"--servers": arguments.servers, "--by fuse": arguments.by == "fuse"}
+    others["--consistency close-to-open"] = arguments.consistency == "close-to-open"
+    for option, given in others.items():
+        if given:
+            raise UsageError(f"{option} does not go with --on: it is for servers of this node")
+    return nodes
 
 
 def _write(path: Path, text: str) -> None:
@@ -152,7 +187,7 @@ def _counts(outcome: forwarding.Outcome) -> dict[str, Any]:
     if not outcome.counts:
         return {}
     seen = {str(number): asdict(one) for number, one in outcome.seen.items()}
-    return {**outcome.counts, "seconds": outcome.seconds, "by_servers": seen}
+    return {**outcome.counts, **(outcome.elsewhere or {}), "seconds": outcome.seconds, "by_servers": seen}
 
 
 def _refine(

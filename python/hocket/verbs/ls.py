@@ -21,10 +21,12 @@ state: computing, waiting (for a grant), io. period: from the start of one I/O p
 spread. If phases of several kinds alternate, it is the period of the whole cycle, with its number of phases;
 "irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
-processes: a resize is under way. A line each names the I/O servers that are assigned to an application ('hocket servers
-assign'). The last lines say how long another application would wait at each target in use, or at the parts of it in
-use, by the policy in force and what is known of the applications. --json gives all fields, times in nanoseconds of the
-node's monotonic clock ("now_ns" of "daemon" is the present); docs/ls.schema.json documents them.
+processes: a resize is under way. Lines of their own say on which nodes a malleable application has its processes, if
+there are several ("node1=2 node2=1"), and name the I/O servers that are assigned to it ('hocket servers assign'). JOB:
+job and step, if Slurm's srun has started an application (docs/slurm.md). The last lines say how long another
+application would wait at each target in use, or at the parts of it in use, by the policy in force and what is known of
+the applications. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is
+the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
 KEYS_OF_TARGET = ("target", "parts", "wait_ns", "uncertainty_ns", "ahead")
@@ -34,7 +36,9 @@ OF_MALLEABLE = ("SLEEPING", "RESIZED")  # columns after PROCESSES, if an applica
 def add(parsers: argparse._SubParsersAction) -> None:
     parser = parsers.add_parser("ls", **help_text("list the running applications", EXAMPLES))
     parser.add_argument(
-        "--json", action="store_true", help='as JSON: {"applications": […], "targets": […], "daemon": {…}}'
+        "--json",
+        action="store_true",
+        help='as JSON: {"applications": […], "targets": […], "nodes": […], "daemon": {…}}',
     )
     parser.set_defaults(verb=run)
 
@@ -47,10 +51,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         named = [{"application": one["application"], **one} for one in listing.applications]
         targets = [{key: one[key] for key in KEYS_OF_TARGET} for one in waits]
-        print_json({"applications": named, "targets": targets, "daemon": listing.daemon})
+        print_json({"applications": named, "targets": targets, "nodes": listing.nodes, "daemon": listing.daemon})
     elif listing.applications:
         print(table(listing.applications, listing.daemon["now_ns"]))
         for one in listing.applications:
+            if " " in one.get("nodes", ""):
+                print(f"{printable(one['application'])} runs on {printable(one['nodes'])}")
             if words := servers_text(one):
                 kind = "" if one.get("forwards") else "the I/O servers "
                 print(f"{printable(one['application'])}: its files use {kind}{words}")
@@ -76,12 +82,21 @@ def table(applications: list[dict[str, Any]], now_ns: int) -> str:
     """Return the list for a terminal."""
     any_malleable = any(application.get("malleable") for application in applications)
     more = OF_MALLEABLE if any_malleable else ()
-    heading = (*HEADING[:3], *more, *HEADING[3:])
+    jobs = [_slurm_job(application) for application in applications]
+    of_slurm = ("JOB",) if any(jobs) else ()
+    heading = (HEADING[0], *of_slurm, *HEADING[1:3], *more, *HEADING[3:])
     rows = []
-    for application in applications:
+    for application, job in zip(applications, jobs, strict=True):
         row = _row(application, now_ns)
-        rows.append((*row[:3], *(_malleable(application) if any_malleable else ()), *row[3:]))
-    return columns(heading, rows, right=range(2, 4 + len(more)))
+        ids = (job,) if of_slurm else ()
+        rows.append((row[0], *ids, *row[1:3], *(_malleable(application) if any_malleable else ()), *row[3:]))
+    return columns(heading, rows, right=range(2 + len(of_slurm), 4 + len(of_slurm) + len(more)))
+
+
+def _slurm_job(application: dict[str, Any]) -> str:
+    """Return job and step of an application that srun has started (src/tools/spank), "1234.0"; "" for others."""
+    parts = str(application.get("job", "")).split(":")
+    return printable(parts[2]) if parts[0] == "slurm" and len(parts) > 2 else ""
 
 
 def _malleable(application: dict[str, Any]) -> tuple[str, str]:

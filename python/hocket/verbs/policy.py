@@ -31,8 +31,8 @@ A policy is one name, or several of different kinds joined by '+': one for acces
 one that shares out cores, one for I/O servers. The text replaces all kinds, but one for I/O servers alone leaves the
 others as they are. It holds for all applications of the daemon, from now on. With --app or --target it is one policy
 for access, for that application or target only; 'default' takes it back. A target is a path on its file system, the
-name that 'hocket events' shows (dev:8:1), or a name that applications give (hocket_target). target_policies in
-hocket.toml sets it from the daemon's start on.
+name that 'hocket events' shows (lustre:scratch), a device of this node (dev:8:1), or a name that applications give
+(hocket_target). target_policies in hocket.toml sets it from the daemon's start on.
 
 A metric, which 'cost' and 'dynamic' minimise, is cpu-time (process seconds in I/O, waits included; the default),
 io-time, interference (the sum of interference factors), makespan, or a formula of processes, io_time, alone, end, flops

@@ -12,6 +12,7 @@ from types import TracebackType
 from hocket.bus import Bus, Event
 from hocket.errors import HocketError, UsageError
 from hocket.reconfigurations import Reconfiguration, seconds_of
+from hocket.reconfigure.methods import check_names
 from hocket.tables import printable
 from hocket.verbs import help_text, print_json
 
@@ -21,6 +22,8 @@ examples:
   hocket resize jacobi +2                       # two more than it has
   hocket resize jacobi -1 --at 500              # one fewer, when 500 iterations are done
   hocket resize jacobi 4 --on "node1:2 node1:3" # places of its two new processes
+  hocket resize jacobi -2 --leave node2         # two fewer, on that node if MPI permits it
+  hocket resize jacobi 4 --methods baseline/p2p # how: see docs/malleable.md, "Which method"
   hocket resize jacobi 4 --json                 # all figures, times in nanoseconds
 
 The command waits until the application has been resized. It reports for how long the application was stopped, and in
@@ -45,6 +48,18 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--on", default="", metavar="PLACES", help="NODE or NODE:CORE for each new process, separated by spaces"
     )
+    parser.add_argument(
+        "--leave",
+        default="",
+        metavar="NODES",
+        help="when it shrinks: NODE or NODE=PROCESSES for each node to leave first, separated by spaces",
+    )
+    parser.add_argument(
+        "--methods",
+        default="",
+        metavar="NAME/NAME",
+        help="how this resize is made, e.g. merge/single/collective; the job's settings decide what is not named",
+    )
     parser.add_argument("--json", action="store_true", help="print the record of the reconfiguration as JSON")
     how_long = f"withdraw it if it has not begun within S seconds (default: {PATIENCE_S:g}; with --at: never)"
     parser.add_argument("--timeout", type=float, metavar="S", help=how_long)
@@ -59,7 +74,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.timeout is not None and not arguments.timeout > 0:
         raise UsageError(f"--timeout {arguments.timeout:g}: give more than 0 seconds")
     timeout = arguments.timeout or (None if arguments.at else PATIENCE_S)
+    if arguments.methods:
+        check_names(arguments.methods)
     wish = {"processes": processes, "relative": relative, "at_iteration": arguments.at, "places": arguments.on}
+    wish |= {"methods": arguments.methods, "leave": arguments.leave}
     code, within = 1, ""
     with Bus.connect() as bus, Interrupts() as interrupts:
         bus.send("RESIZE", application_asked=name, **wish)
@@ -155,6 +173,8 @@ def text_of(event: Event, name: str) -> str:
     counts = (("started", one.started), ("woken", one.woken), ("ended", one.ended), ("put to sleep", one.put_to_sleep))
     moved = [f"{mebibytes(one.bytes_moved)} moved", f"{mebibytes(one.bytes_kept)} kept"]
     moved += [f"{count} {what}" for what, count in counts if count]
+    if len(one.nodes.split()) > 1 or (one.left and not set(one.left.split()) <= {one.nodes.split("=")[0]}):
+        moved.append(f"runs on {printable(one.nodes)}")
     stopped = f"stopped for {one.stopped_ns / 1e9:.3f} s, {one.wait_ns / 1e9:.3f} s after the request"
     return f"{printable(name)}: {change}: {stopped}\n  {one.method}: {', '.join(parts)} s\n  {', '.join(moved)}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import os
 import re
 import signal
@@ -12,6 +13,10 @@ from pathlib import Path
 from hocket import daemon, mpi, paths
 from hocket.errors import HocketError, UsageError
 from hocket.verbs import help_text, tell
+
+TYPE_CHECKING = False  # like typing.TYPE_CHECKING, as in daemon.py
+if TYPE_CHECKING:
+    from hocket.slurm_keeper import Keeper
 
 EXAMPLES = """
 examples:
@@ -52,6 +57,12 @@ def add(parsers: argparse._SubParsersAction) -> None:
         "-n", type=int, dest="processes", metavar="N", help="with --malleable: number of computing processes"
     )
     parser.add_argument(
+        "--slurm-nodes",
+        metavar="MIN[:MAX]",
+        help="with --malleable, in a Slurm job: give nodes that the application has left back to Slurm, but keep MIN; "
+        "for resizes beyond the job's nodes ask for more, up to MAX",
+    )
+    parser.add_argument(
         "--wait-for-cores",
         type=float,
         default=CORES_WAIT_S,
@@ -85,28 +96,70 @@ def run(arguments: argparse.Namespace) -> int:
         command = job.command
     elif arguments.processes is not None:
         raise UsageError("-n belongs to --malleable; without it, give -n to the launcher: hocket run -- mpiexec -n 4 …")
+    elif arguments.slurm_nodes is not None:
+        raise UsageError("--slurm-nodes belongs to --malleable: other programs do not change their nodes")
     for warning in job.warnings:
         tell(warning)
+    keeper = _keeper(arguments, job, environment) if arguments.malleable else None
     try:
         others_may_run = not _have_daemon(arguments)
         how = mpi.preload(job, environment)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)
+        command = mpi.with_exports(command, environment)
         if others_may_run:
             _await_cores(arguments, job, environment)
+        if keeper is not None:
+            environment |= keeper.environment()
+            keeper.start(environment["HOCKET_JOB"])
     except UsageError:
         raise
     except HocketError as error:
         tell(f"{error}; the application runs uncoordinated")
     try:
-        if job.launcher and job.mpi == mpi.MPICH and environment.get("HOCKET_SPAWN") == "baseline":
+        hides_failures = job.launcher and job.mpi == mpi.MPICH and environment.get("HOCKET_SPAWN") == "baseline"
+        if hides_failures or keeper is not None:
             from hocket.supervise import supervise
 
-            return supervise(str(job.program), command, environment)
+            at_end = keeper.close if keeper is not None else None
+            return supervise(str(job.program), command, environment, at_end, hides_failures=bool(hides_failures))
         _become(str(job.program), command, environment)
     except OSError as error:
         raise mpi.ProgramNotFoundError(f"{job.program}: cannot be started: {error.strerror}") from error
     return 0  # never reached
+
+
+def _keeper(arguments: argparse.Namespace, job: mpi.Job, environment: dict[str, str]) -> Keeper | None:
+    """Return the keeper of the Slurm job around this process; None if there is none, or Slurm does not describe it."""
+    limits = _node_limits(arguments.slurm_nodes) if arguments.slurm_nodes is not None else (0, 0)
+    number = paths.slurm_job()
+    if not number:
+        if any(limits):
+            tell("--slurm-nodes has no effect outside of a Slurm job")
+        return None
+    from hocket import slurm, slurm_keeper  # late, as in _have_daemon
+
+    if job.mpi == mpi.MPICH:
+        environment.setdefault("SLURM_OVERLAP", "1")  # else a node's first step keeps all of its cores
+    if any(limits) and (reason := slurm.why_fixed(job, environment)):
+        tell(f"--slurm-nodes: job {number} keeps all its nodes: {reason}")
+        limits = (0, 0)
+    try:
+        keeper = slurm_keeper.Keeper(number, job, limits, tell)
+        atexit.register(keeper.close)  # also where the launcher cannot be started
+        return keeper
+    except (HocketError, OSError) as error:
+        if any(limits):
+            tell(f"--slurm-nodes: job {number} keeps all its nodes: {error}")
+        return None
+
+
+def _node_limits(text: str) -> tuple[int, int]:
+    """Return the fewest and most nodes of MIN or MIN:MAX; 0: it gets no more. Raises UsageError."""
+    match = re.fullmatch(r"([1-9][0-9]{0,5})(?::([1-9][0-9]{0,5}))?", text)
+    if match is None or (match[2] and int(match[2]) < int(match[1])):
+        raise UsageError(f"--slurm-nodes '{text}': give the fewest nodes, at least 1, and the most: MIN or MIN:MAX")
+    return int(match[1]), int(match[2] or 0)
 
 
 def _processes(arguments: argparse.Namespace) -> int:
@@ -120,6 +173,7 @@ def _job_environment(arguments: argparse.Namespace, job: mpi.Job) -> dict[str, s
     unique = f"{os.uname().nodename}-{os.getpid()}-{time.time_ns()}"
     name = arguments.name or re.sub(r"[^\w.+-]", "_", job.name)
     told = {"HOCKET_JOB": unique, "HOCKET_NAME": name, "HOCKET_SOCKET": str(paths.socket_path())}
+    told |= paths.target_names()
     if arguments.coordinate is not None:
         told["HOCKET_COORDINATE"] = "1" if arguments.coordinate else "0"
     if arguments.io is not None:
@@ -136,6 +190,11 @@ def _have_daemon(arguments: argparse.Namespace) -> bool:
     if arguments.trace:
         options += ["--trace", str(Path(arguments.trace).absolute())]
     started = daemon.start_if_none(options)
+    if started and paths.is_of_slurm_job():
+        tell(
+            f"job {paths.slurm_job()} has a hocketd of its own, which ends with the job: its programs take turns with "
+            "each other, not with those of other jobs"
+        )
     for_policy = arguments.policy is not None or arguments.metric is not None
     if not for_policy and (started or not arguments.trace):
         return started
@@ -147,7 +206,12 @@ def _have_daemon(arguments: argparse.Namespace) -> bool:
         if arguments.trace and not started:
             tell(f"a daemon runs already, its trace is {bus.list().daemon['trace']}; --trace has no effect")
         if for_policy:
-            change_policy(bus, arguments.policy or "", arguments.metric or "")
+            try:
+                change_policy(bus, arguments.policy or "", arguments.metric or "")
+            except UsageError as error:
+                if "is for operators" not in str(error):
+                    raise
+                tell(f"{error}; the program runs under the policy of this daemon")
     return started
 
 

@@ -42,6 +42,8 @@ def _summary(arguments: argparse.Namespace) -> int:
     trace = read_trace(arguments.trace)
     if trace.cut_short:
         tell(f"{trace.path}: its last line was cut short and is left out")
+    if trace.missing:
+        tell(f"{trace.path}: {trace.missing} records are missing, because hocketd's disk was slower than they came")
     run = Run(Path(arguments.trace).stem, [trace])
     rows = compare([run])
     found = [one for application in run.analyses[0].applications for one in application.reconfigurations]
@@ -49,7 +51,7 @@ def _summary(arguments: argparse.Namespace) -> int:
     found.sort(key=lambda one: one.time_ns)
     if arguments.json:
         shown = [{k: v for k, v in dataclasses.asdict(row).items() if v is not None} for row in rows]
-        told = {"trace": str(trace.path), "cut_short": trace.cut_short, "applications": shown}
+        told = {"trace": str(trace.path), "cut_short": trace.cut_short, "missing": trace.missing, "applications": shown}
         print_json(told | {"reconfigurations": [one.as_json(zero_ns) for one in found]})
     else:
         print(text_table(rows))

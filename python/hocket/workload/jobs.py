@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,29 +16,39 @@ from hocket.arbitration.jobs import (
     Job,
     job_of,
     jobs_of,
+    nodes_by_default,
     read_jobs,
 )
+from hocket.emulator.description import read_description
 from hocket.errors import UsageError
-from hocket.exploration.measure import Program
-from hocket.exploration.patterns import (
-    DAY_S,
-    MOST_PHASES,
-    MOST_PROCESSES,
-    MOST_TOTAL,
-    PHASE_KEYS,
-    Pattern,
-    Phase,
-    phase_of,
-)
+from hocket.exploration.patterns import DAY_S, MOST_TOTAL, Pattern
 from hocket.private_daemon import Setting
-from hocket.toml_checks import Table, number, only, read_toml, size, tables, truth, whole
+from hocket.toml_checks import MUST, Table, number, only, read_toml, size, subtable, tables, truth, whole
+from hocket.workload.subjects import PROCESSES, Emulated, Subject, bytes_of, subject_of
 
 MOST_SERVERS = 64
 MOST_JOBS = 10_000
 MOST_LIMIT = 1 << 40  # bytes/s of a server
 TIME_LIMIT_S = 600.0
-# A job moves a known number of bytes, so its phases have no time limit.
-JOB_PHASE_KEYS = tuple(key for key in PHASE_KEYS if key != "seconds")
+MOST_MB_S = 1e9
+LOAD_KEYS = ("delay_s", "after")
+OPTIONAL_TABLES = ("coordinator", "reconfiguration", "load")
+
+
+@dataclass(frozen=True)
+class SizeLimits:
+    """The numbers of processes between which a malleable job may be."""
+
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """A delay of each request to one of the I/O servers, after so many operations."""
+
+    delay_s: float
+    after: int
 
 
 @dataclass(frozen=True)
@@ -47,12 +56,13 @@ class WorkloadJob:
     """A job of the file. `bytes` is what it reads and writes; None: not known before it has run."""
 
     job: Job
-    subject: Pattern | Program
+    subject: Subject
     bytes: int | None
     arrival_s: float
     repeat: int
     time_limit_s: float
     table: Table = field(compare=False)  # as it was read
+    limits: SizeLimits | None = None  # None: it is not malleable
 
     @property
     def name(self) -> str:
@@ -79,110 +89,148 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class Workload:
-    """The jobs of a file, their queue, and the machine."""
+    """The jobs of a file, their queue, and the machine.
+
+    Without `cores` the file says nothing of cores, and without `servers` (0) nothing of I/O servers.
+    """
 
     path: Path
     jobs: list[WorkloadJob]
     queue: list[QueuedJob]
     servers: int
+    cores: int | None
     system_nodes: int
     system_servers: int
     limit: int | None  # bytes/s of each server
     direct: bool | None  # jobs may have no server; None: the file does not say
     content: Table = field(compare=False)  # as it was read
+    loads: tuple[Load, ...] = ()
 
     def about(self) -> dict[str, Any]:
         """Return what identifies the queue, without what has been measured of it."""
         keys = ("servers", "system", "limit", "direct")
-        jobs = [{key: value for key, value in one.table.items() if key != "bandwidth_mb_s"} for one in self.jobs]
-        return {key: self.content.get(key) for key in keys} | {"jobs": jobs, "queue": [one.name for one in self.queue]}
+        about = {key: self.content.get(key) for key in keys}
+        about |= {key: self.content[key] for key in OPTIONAL_TABLES if key in self.content}
+        return about | {"jobs": [_about(one) for one in self.jobs], "queue": [one.name for one in self.queue]}
+
+    @property
+    def coordinator(self) -> dict[str, Setting]:
+        """The keys of [coordinator] of hocketd that the file sets."""
+        return self.content.get("coordinator", {})
+
+
+def _about(one: WorkloadJob) -> Table:
+    about = {key: value for key, value in one.table.items() if key != "bandwidth_mb_s"}
+    if isinstance(one.subject, Emulated):
+        about["description"] = one.subject.description.read_text(encoding="utf-8")
+    return about
 
 
 def read_workload(path: Path) -> Workload:
     """Read the file. Raises UsageError with file, job, key and value."""
     content = read_toml(path, "workload")
     only(content, (*FILE_KEYS, *WORKLOAD_FILE_KEYS), str(path))
+    system = subtable(content, "system", str(path), "[system] with cores, or with nodes and servers")
+    cores = whole(system, "cores", f"{path}: [system]", default=None)
     known = jobs_of(content, path)
     limit_s = number(content, "time_limit_s", str(path), most=DAY_S, default=TIME_LIMIT_S)
-    jobs = [_job(one, f"{path}: job {at}", limit_s) for at, one in enumerate(tables(content, "job", path), 1)]
+    jobs = [_job(one, at, path, limit_s, system) for at, one in enumerate(tables(content, "job", path), 1)]
     queue = _queue(content, jobs, path)
-    servers = whole(content, "servers", str(path), most=MOST_SERVERS)
+    servers = whole(content, "servers", str(path), most=MOST_SERVERS, default=MUST if cores is None else 0)
     nodes = known.system_nodes or sum(one.nodes for one in queue)
     for at, one in enumerate(jobs, 1):
-        if one.job.nodes > nodes:
-            told = (
-                f"{path}: job {at} '{one.name}': nodes = {one.job.nodes} must be at most {nodes}, the nodes of [system]"
-            )
-            raise UsageError(told)
+        _fits(one, f"{path}: job {at} '{one.name}'", nodes, cores)
+    number(system, "bandwidth_mb_s", f"{path}: [system]", most=MOST_MB_S, default=0)
+    for key in ("coordinator", "reconfiguration"):
+        subtable(content, key, str(path), f"[{key}]")
     return Workload(
         path,
         jobs,
         queue,
         servers,
+        cores,
         nodes,
         known.system_servers or servers,
         size(content, "limit", str(path), most=MOST_LIMIT, default="1") if "limit" in content else None,
         truth(content, "direct", str(path), default=False) if "direct" in content else None,
         content,
+        _loads(content, servers, path),
     )
 
 
-def _job(table: Table, where: str, limit_s: float) -> WorkloadJob:
-    job = job_of(table, where)
-    where = f"{where} '{job.name}'"
-    if ("command" in table) == ("pattern" in table):
-        raise UsageError(
-            f"{where}: it has {'both command and' if 'command' in table else 'neither command nor'} pattern; give one"
-        )
-    subject: Pattern | Program
-    if "command" in table:
-        subject = Program(job.name, job.nodes, job.processes, _command(table["command"], where))
-        bytes_ = size(table, "bytes", where, most=MOST_TOTAL, default="1") if "bytes" in table else None
-    else:
-        if "bytes" in table:
-            raise UsageError(f"{where}: bytes = {table['bytes']!r} is for jobs with a command; a pattern has its total")
-        subject = _pattern(table["pattern"], job, where)
-        bytes_ = bytes_of(subject)
+def _fits(one: WorkloadJob, where: str, nodes: int, cores: int | None) -> None:
+    """Check that the machine has room for the job."""
+    if one.job.nodes > nodes:
+        raise UsageError(f"{where}: nodes = {one.job.nodes} must be at most {nodes}, the nodes of [system]")
+    if cores is not None and one.job.processes > cores:
+        raise UsageError(f"{where}: processes = {one.job.processes} must be at most {cores}, the cores of [system]")
+
+
+def _loads(content: Table, servers: int, path: Path) -> tuple[Load, ...]:
+    if "load" not in content:
+        return ()
+    loads = []
+    for at, table in enumerate(tables(content, "load", path), 1):
+        where = f"{path}: load {at}"
+        only(table, LOAD_KEYS, where)
+        if "delay_s" not in table:
+            raise UsageError(f"{where}: delay_s is missing; give the seconds by which each request takes longer")
+        delay_s = number(table, "delay_s", where, most=DAY_S, default=0)
+        loads.append(Load(delay_s, whole(table, "after", where, least=0, default=0)))
+    if len(loads) > servers:
+        raise UsageError(f"{path}: {len(loads)} [[load]] are more than servers = {servers}; each is of one server")
+    return tuple(loads)
+
+
+def _job(table: Table, at: int, path: Path, limit_s: float, system: Table) -> WorkloadJob:
+    job = job_of(table, f"{path}: job {at}", nodes_by_default(system))
+    where = f"{path}: job {at} '{job.name}'"
+    subject = subject_of(table, job, path.parent, where)
     return WorkloadJob(
         job,
         subject,
-        bytes_,
+        _bytes(table, job, subject, where),
         number(table, "arrival_s", where, most=DAY_S, default=0),
         whole(table, "repeat", where, most=MOST_JOBS, default=1),
         number(table, "time_limit_s", where, most=DAY_S, default=limit_s),
         table,
+        _limits(table, job, subject, system.get("cores"), where),
     )
 
 
-def _command(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) and "\0" not in one for one in value):
-        raise UsageError(f'{where}: command = {value!r} must be a list of texts, e.g. ["mpiexec", "-n", "4", "./app"]')
-    return tuple(value)
+def _bytes(table: Table, job: Job, subject: Subject, where: str) -> int | None:
+    """Return what a job reads and writes; None if only a run says it."""
+    known, told = None, ""
+    if isinstance(subject, Pattern):
+        known, told = bytes_of(subject), "a pattern has its total"
+    elif isinstance(subject, Emulated):
+        known = read_description(subject.description, job.processes).accessed_bytes
+        told = "a description says what it accesses"
+    if "bytes" not in table:
+        return known or None
+    if known is not None:
+        raise UsageError(f"{where}: bytes = {table['bytes']!r} is for jobs with a command; {told}")
+    return size(table, "bytes", where, most=MOST_TOTAL, default="1")
 
 
-def _pattern(value: Any, job: Job, where: str) -> Pattern:
-    phases = value if isinstance(value, list) else [value]
-    if not phases or len(phases) > MOST_PHASES or not all(isinstance(one, dict) for one in phases):
-        told = f"{where}: pattern = {value!r} must be a table, or a list of 1 to {MOST_PHASES}: [[job.pattern]]"
-        raise UsageError(told)
-    if job.processes > MOST_PROCESSES:
-        raise UsageError(f"{where}: processes = {job.processes} must be at most {MOST_PROCESSES}, to replay a pattern")
-    read = []
-    for at, one in enumerate(phases, 1):
-        place = f"{where}: pattern" if len(phases) == 1 else f"{where}: pattern {at}"
-        only(one, JOB_PHASE_KEYS, place)
-        read.append(phase_of(one, place, job.processes))
-    return Pattern(job.name, job.nodes, job.processes, tuple(read))
-
-
-def bytes_of(pattern: Pattern) -> int:
-    """Return the bytes that a pattern moves: each process makes whole requests."""
-
-    def of(phase: Phase) -> int:
-        each = phase.request_bytes * (phase.active_processes or pattern.processes)
-        return math.ceil(phase.total_bytes / each) * each * phase.rounds
-
-    return sum(of(phase) for phase in pattern.phases)
+def _limits(table: Table, job: Job, subject: Subject, cores: int | None, where: str) -> SizeLimits | None:
+    """Return the sizes that a malleable job may have; None: it is not malleable."""
+    if cores is not None and len(job.name.split()) != 1:
+        raise UsageError(f"{where}: name = '{job.name}' has a space; hocketd's limits of cores need a name without one")
+    if not truth(table, "malleable", where, default=False):
+        for key in ("processes_min", "processes_max"):
+            if key in table:
+                raise UsageError(f"{where}: {key} = {table[key]!r} means nothing without malleable = true")
+        return None
+    if cores is None:
+        raise UsageError(f"{where}: malleable = True needs the number of cores to share: [system] cores = N")
+    if isinstance(subject, Pattern) or PROCESSES not in subject.command:
+        told = 'command has no -n {processes}; write ["mpiexec", "-n", "{processes}", "./app"]'
+        raise UsageError(f"{where}: malleable = True: {'a pattern is not' if isinstance(subject, Pattern) else told}")
+    least = whole(table, "processes_min", where, most=job.processes, default=job.processes)
+    if isinstance(subject, Emulated):
+        read_description(subject.description, least)
+    return SizeLimits(least, whole(table, "processes_max", where, least=job.processes, most=cores, default=cores))
 
 
 def _queue(content: Table, jobs: Sequence[WorkloadJob], path: Path) -> list[QueuedJob]:

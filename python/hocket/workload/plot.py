@@ -16,7 +16,7 @@ from hocket.arbitration.jobs import MB
 from hocket.errors import HocketError
 from hocket.workload.jobs import QueuedJob
 from hocket.workload.prediction import PredictedJob
-from hocket.workload.results import JobRun
+from hocket.workload.results import JobRun, Steps
 from hocket.workload.text import Outcome
 
 SOFT, GRID, FORESEEN = "#5b6168", "#e4e7e9", "#1c2024"
@@ -30,7 +30,7 @@ def write_plot(queue: Sequence[QueuedJob], outcomes: Sequence[Outcome], path: Pa
     if not drawn:
         raise HocketError(f"cannot write {path}: no policy has runs or a prediction")
     shown = queue[:MOST_ROWS]
-    colours = _colours(queue)
+    colours = colours_of(queue)
     last_s = max(job.ended_s for one in drawn for job in _jobs(one).values())
     with pyplot.rc_context({"font.size": 9, "font.family": "sans-serif"}):
         height = 0.9 + len(drawn) * (0.9 + 0.19 * len(shown))
@@ -44,15 +44,20 @@ def write_plot(queue: Sequence[QueuedJob], outcomes: Sequence[Outcome], path: Pa
         rows[-1][0].set_xlabel("seconds from the start of the queue; in the bars: number of I/O servers", color=SOFT)
         line = "; line: predicted from the curves" if any(one.runs and one.prediction for one in drawn) else ""
         rows[-1][1].set_xlabel(f"bandwidth of each job, MB/s{line}", color=SOFT)
-        try:
-            figure.savefig(path, dpi=DPI)
-        except (OSError, ValueError) as error:
-            raise HocketError(f"cannot write {path}: {error}; choose another with --plot") from error
-        finally:
-            pyplot.close(figure)
+        save(figure, path)
 
 
-def _colours(queue: Sequence[QueuedJob]) -> dict[str, tuple]:
+def save(figure: pyplot.Figure, path: Path) -> None:
+    """Write a picture. Raises HocketError."""
+    try:
+        figure.savefig(path, dpi=DPI)
+    except (OSError, ValueError) as error:
+        raise HocketError(f"cannot write {path}: {error}; choose another with --plot") from error
+    finally:
+        pyplot.close(figure)
+
+
+def colours_of(queue: Sequence[QueuedJob]) -> dict[str, tuple]:
     """Return a colour for each job of the file: all its appearances have the same."""
     kinds = list(dict.fromkeys(one.kind.name for one in queue))
     return {name: colormaps["tab20"](at % 20) for at, name in enumerate(kinds)}
@@ -70,21 +75,29 @@ def _draw_timeline(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, 
     jobs = _jobs(one)
     for at, queued in enumerate(queue):
         job = jobs[queued.name]
-        colour = colours[queued.kind.name]
         failed = isinstance(job, JobRun) and bool(job.failure)
-        look = {"facecolor": "none", "edgecolor": colour, "hatch": "////"} if failed else {"color": colour}
-        axis.barh(at, job.ended_s - job.started_s, left=job.started_s, height=0.8, **look)
-        steps = [*job.servers, (job.ended_s, 0)]
-        for (begin_s, count), (end_s, _) in pairwise(steps):
-            begin_s = max(begin_s, job.started_s)
-            if begin_s > job.started_s + 0.004 * last_s:
-                axis.plot([begin_s, begin_s], [at - 0.4, at + 0.4], color="white", linewidth=1)
-            if end_s - begin_s > 0.016 * last_s:
-                axis.text((begin_s + end_s) / 2, at, str(count), ha="center", va="center", fontsize=8)
+        draw_bar(axis, at, (job.started_s, job.ended_s), colours[queued.kind.name], failed)
+        draw_numbers(axis, at, job.servers, (job.started_s, job.ended_s), last_s)
     axis.set_xlim(0, last_s * 1.02)
-    _rows(axis, queue)
+    label_rows(axis, [f"{one.name} ({one.nodes})" for one in queue])
     makespan_s = max(job.ended_s for job in jobs.values())
     axis.set_title(f"{one.policy}: {one.shown}, {makespan_s:.1f} s", loc="left", fontsize=11, fontweight="bold")
+
+
+def draw_bar(axis: pyplot.Axes, row: int, times_s: tuple[float, float], colour: tuple, failed: bool) -> None:
+    look = {"facecolor": "none", "edgecolor": colour, "hatch": "////"} if failed else {"color": colour}
+    axis.barh(row, times_s[1] - times_s[0], left=times_s[0], height=0.8, **look)
+
+
+def draw_numbers(axis: pyplot.Axes, row: int, steps: Steps, times_s: tuple[float, float], last_s: float) -> None:
+    """Write the numbers into a job's bar, each where it has that many."""
+    started_s, ended_s = times_s
+    for (begin_s, count), (end_s, _) in pairwise([*steps, (ended_s, 0)]):
+        begin_s = max(begin_s, started_s)
+        if begin_s > started_s + 0.004 * last_s:
+            axis.plot([begin_s, begin_s], [row - 0.4, row + 0.4], color="white", linewidth=1)
+        if end_s - begin_s > 0.016 * last_s:
+            axis.text((begin_s + end_s) / 2, row, str(count), ha="center", va="center", fontsize=8)
 
 
 def _draw_rates(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, colours: dict, fastest: float) -> None:
@@ -101,8 +114,7 @@ def _draw_rates(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, col
             end = max(end, rate)
         axis.text(end + 0.01 * fastest, at, text, va="center", fontsize=8)
     axis.set_xlim(0, fastest * 1.15)
-    _rows(axis, queue)
-    axis.set_yticklabels([])
+    label_rows(axis, ["" for _ in queue])
     whole = sum(job.bytes_per_s for job in jobs.values()) / MB
     told = f"aggregate {whole:.1f} MB/s"
     if one.runs and one.prediction:
@@ -110,9 +122,9 @@ def _draw_rates(axis: pyplot.Axes, queue: Sequence[QueuedJob], one: Outcome, col
     axis.set_title(told, loc="left", fontsize=11, fontweight="bold")
 
 
-def _rows(axis: pyplot.Axes, queue: Sequence[QueuedJob]) -> None:
-    axis.set_yticks(range(len(queue)), [f"{one.name} ({one.nodes})" for one in queue])
-    axis.set_ylim(len(queue) - 0.4, -0.6)
+def label_rows(axis: pyplot.Axes, labels: Sequence[str]) -> None:
+    axis.set_yticks(range(len(labels)), labels)
+    axis.set_ylim(len(labels) - 0.4, -0.6)
     axis.spines[["top", "right"]].set_visible(False)
     axis.grid(axis="x", color=GRID)
     axis.set_axisbelow(True)

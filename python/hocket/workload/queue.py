@@ -1,11 +1,13 @@
 """A queue of jobs in strict first in, first out order (GekkoFWD, section 5.3). Pure.
 
-Jobs join the queue when they arrive. The first one starts as soon as enough nodes are free; no later one overtakes it.
+Jobs join the queue when they arrive. The first one starts as soon as the machine has room for it, in nodes or in cores.
+No later one overtakes it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from operator import attrgetter
 
 from hocket.workload.jobs import QueuedJob
 
@@ -13,10 +15,13 @@ from hocket.workload.jobs import QueuedJob
 class FifoQueue:
     """The jobs that wait, and those that run. Times are seconds from the start of the queue."""
 
-    def __init__(self, jobs: Iterable[QueuedJob], nodes: int | None) -> None:
-        """Without a number of nodes each job starts when it arrives."""
+    def __init__(
+        self, jobs: Iterable[QueuedJob], room: int | None, need: Callable[[QueuedJob], int] = attrgetter("nodes")
+    ) -> None:
+        """`need` says how much of the room a job takes. Without a room each job starts when it arrives."""
         self._waiting = sorted(jobs, key=lambda one: (one.arrival_s, one.number))
-        self._free = nodes
+        self._free = room
+        self._need = need
         self.running: list[QueuedJob] = []
 
     def start(self, now_s: float) -> list[QueuedJob]:
@@ -25,7 +30,7 @@ class FifoQueue:
         while self._waiting and self._waiting[0].arrival_s <= now_s and self._fits(self._waiting[0]):
             one = self._waiting.pop(0)
             if self._free is not None:
-                self._free -= one.nodes
+                self._free -= self._need(one)
             self.running.append(one)
             started.append(one)
         return started
@@ -34,7 +39,7 @@ class FifoQueue:
         """Note that a running job has ended."""
         self.running.remove(one)
         if self._free is not None:
-            self._free += one.nodes
+            self._free += self._need(one)
 
     @property
     def done(self) -> bool:
@@ -47,4 +52,4 @@ class FifoQueue:
         return self._waiting[0].arrival_s
 
     def _fits(self, one: QueuedJob) -> bool:
-        return self._free is None or one.nodes <= self._free
+        return self._free is None or self._need(one) <= self._free

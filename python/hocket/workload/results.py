@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import fmean, median, stdev
+from typing import Any
 
 from hocket.arbitration.allocate import Rules
 from hocket.run_file import RunFile, digest
@@ -17,12 +19,25 @@ CONFIDENCE = 0.95
 RUNS = "runs.jsonl"
 
 
+Steps = tuple[tuple[float, int], ...]  # (second, number) of each change
+
+
+@dataclass(frozen=True)
+class Resize:
+    """A reconfiguration. `seconds` is its length, `stopped_s` the part for which the job did not compute."""
+
+    at_s: float
+    seconds: float
+    stopped_s: float
+
+
 @dataclass(frozen=True)
 class JobRun:
     """One job in one run. Times are seconds from the start of the queue.
 
-    `seconds` is its makespan at the client: of its accesses, or of its command. `servers` has (second, number) of each
-    change. A job that failed says why in `failure`.
+    `seconds` is its makespan at the client: of its accesses, or of its command. `servers` and `processes` have
+    (second, number) of each change. `cores_wait_s` is the part of its time before it had its cores. A job that failed
+    says why in `failure`.
     """
 
     name: str
@@ -31,17 +46,38 @@ class JobRun:
     bytes: int
     seconds: float
     failure: str
-    servers: tuple[tuple[float, int], ...]
+    servers: Steps
+    processes: Steps = ()
+    cores_wait_s: float = 0.0
+    resizes: tuple[Resize, ...] = ()
+    emulator_s: float | None = None  # that the emulator spent outside of the application's stages; None: not emulated
+    control_s: float | None = None  # in its control points, waits for each other included
+    access_s: float | None = None  # in accesses of files, waits for other jobs included; None: not known
 
     @property
     def bytes_per_s(self) -> float:
         return 0.0 if self.failure else self.bytes / self.seconds
+
+    @property
+    def computed_from_s(self) -> float:
+        """The time from which it had its cores."""
+        return self.started_s + self.cores_wait_s
+
+    @property
+    def core_seconds(self) -> float:
+        steps = [*self.processes, (self.ended_s, 0)]
+        return math.fsum(number * (then - at) for (at, number), (then, _) in pairwise(steps))
+
+    @property
+    def stopped_s(self) -> float:
+        return math.fsum(one.stopped_s for one in self.resizes)
 
 
 @dataclass(frozen=True)
 class PlannedRun:
     policy: str
     repetition: int
+    mode: str = ""  # of those that share cores; "": servers are shared
 
 
 @dataclass(frozen=True)
@@ -71,18 +107,17 @@ class QueueRun:
 class QueueRuns(RunFile[QueueRun]):
     """The runs in the file of an output directory."""
 
-    def __init__(self, output: Path, workload: Workload, fifo: bool, rules: Rules) -> None:
-        """Open the file, or make it. Raises UsageError if it has runs of another workload."""
-        curves = {one.name: one.job.bandwidth for one in workload.jobs}
-        about = digest(workload.about() | {"fifo": fifo, "rules": asdict(rules), "curves": curves})
+    def __init__(self, output: Path, workload: Workload, settings: Mapping[str, Any]) -> None:
+        """Open the file, or make it. Raises UsageError if it has runs of another workload, or with other settings."""
+        about = digest(workload.about() | dict(settings))
         super().__init__(output / RUNS, "workload", about, _run_of, _fields_of)
 
     def missing(self, planned: Iterable[PlannedRun]) -> list[PlannedRun]:
         done = {one.run for one in self.runs}
         return [one for one in planned if one not in done]
 
-    def of(self, policy: str) -> list[QueueRun]:
-        return [one for one in self.runs if one.run.policy == policy]
+    def of(self, policy: str, mode: str = "") -> list[QueueRun]:
+        return [one for one in self.runs if (one.run.policy, one.run.mode) == (policy, mode)]
 
     def bytes_of(self, workload: Workload) -> dict[str, int]:
         """Return the bytes of each job of the file, as far as the file or a run says them."""
@@ -95,12 +130,18 @@ class QueueRuns(RunFile[QueueRun]):
         return found
 
 
-def plan(policies: Sequence[str], repetitions: int, seed: int) -> list[PlannedRun]:
-    """Return all runs: each repetition has every policy once, in random order."""
+def forwarding_settings(workload: Workload, fifo: bool, rules: Rules) -> dict[str, Any]:
+    """Return what identifies runs that share I/O servers, besides the workload."""
+    return {"fifo": fifo, "rules": asdict(rules), "curves": {one.name: one.job.bandwidth for one in workload.jobs}}
+
+
+def plan(policies: Sequence[str], repetitions: int, seed: int, modes: Sequence[str] = ("",)) -> list[PlannedRun]:
+    """Return all runs: each repetition has every policy in every mode once, in random order."""
     generator = random.Random(seed)
+    cases = [(policy, mode) for policy in policies for mode in modes]
     runs = []
     for repetition in range(repetitions):
-        runs += [PlannedRun(policy, repetition) for policy in generator.sample(list(policies), len(policies))]
+        runs += [PlannedRun(policy, repetition, mode) for policy, mode in generator.sample(cases, len(cases))]
     return runs
 
 
@@ -131,11 +172,21 @@ def _run_of(fields: dict) -> QueueRun:
             int(one["bytes"]),
             float(one["seconds"]),
             str(one["failure"]),
-            tuple((float(at_s), int(number)) for at_s, number in one["servers"]),
+            _steps(one["servers"]),
+            _steps(one["processes"]),
+            float(one["cores_wait_s"]),
+            tuple(Resize(**resize) for resize in one["resizes"]),
+            one["emulator_s"],
+            one["control_s"],
+            one.get("access_s"),
         )
         for one in fields["jobs"]
     )
-    return QueueRun(PlannedRun(fields["policy"], fields["repetition"]), jobs)
+    return QueueRun(PlannedRun(fields["policy"], fields["repetition"], fields["mode"]), jobs)
+
+
+def _steps(told: list) -> Steps:
+    return tuple((float(at_s), int(number)) for at_s, number in told)
 
 
 def _fields_of(one: QueueRun) -> dict:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, Protocol
 
 from hocket.arbitration.jobs import MB
 from hocket.tables import columns
 from hocket.workload.jobs import QueuedJob
 from hocket.workload.prediction import Prediction
-from hocket.workload.results import Mean, QueueRun, mean
+from hocket.workload.results import Mean, QueueRun, Steps, mean
 
-Servers = Sequence[tuple[float, int]]
+
+class HasRuns(Protocol):
+    @property
+    def runs(self) -> Sequence[QueueRun]: ...
 
 
 @dataclass(frozen=True)
@@ -125,19 +128,25 @@ def _row(one: QueuedJob, outcome: Outcome) -> list[str]:
 
 def _notes(outcomes: Sequence[Outcome]) -> str:
     """Return a line for each failure, and for each policy that cannot be predicted."""
-    lines = [
-        f"{one.policy}, run {run.run.repetition + 1}: '{job.name}' failed: {job.failure}"
-        for one in outcomes
-        for run in one.runs
-        for job in run.failed
-    ]
+    lines = failures(outcomes)
     lines += [f"{one.policy}: no prediction: {one.unpredictable}" for one in outcomes if one.unpredictable]
     return "\n".join(lines)
 
 
-def numbers(servers: Servers) -> str:
-    """Return the numbers of servers that a job had, one after the other; "-" if that is not known."""
-    return " ".join(str(count) for _, count in servers) or "-"
+def failures(cases: Sequence[HasRuns]) -> list[str]:
+    """Return a line for each job that failed."""
+    return [
+        f"{' '.join(filter(None, (run.run.mode, run.run.policy)))}, run {run.run.repetition + 1}: '{job.name}' failed: "
+        f"{job.failure}"
+        for one in cases
+        for run in one.runs
+        for job in run.failed
+    ]
+
+
+def numbers(steps: Steps) -> str:
+    """Return the numbers of servers or processes that a job had, one after the other; "-" if that is not known."""
+    return " ".join(str(count) for _, count in steps) or "-"
 
 
 def with_interval(one: Mean | None, unit: float) -> str:

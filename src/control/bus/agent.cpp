@@ -2,7 +2,6 @@
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +9,9 @@
 #include <cerrno>
 
 #include "base/clock.hpp"
+#include "base/saturating.hpp"
+#include "bus/epoll.hpp"
+#include "bus/rights.hpp"
 #include "event/fields.hpp"
 
 namespace hocket::bus {
@@ -20,58 +22,38 @@ namespace {
 constexpr std::uint64_t listener_key = 0;
 constexpr std::uint64_t watched_key = std::uint64_t{1} << 63U;
 
+constexpr int most_accepted = 64;  // before other members are served
+
 // Longest wait of new members after a descriptor has become free again.
 constexpr Duration accept_pause = std::chrono::milliseconds{100};
 
-// True for events that members may send. Only agents and leaders send the others; a member that does is faulty or
-// hostile.
-template <class E>
-constexpr bool is_for_members =
-    std::is_same_v<E, event::Hello> || std::is_same_v<E, event::StartIo> || std::is_same_v<E, event::InformIo> ||
-    std::is_same_v<E, event::FinishIo> || std::is_same_v<E, event::RenewIo> || std::is_same_v<E, event::PausedIo> ||
-    std::is_same_v<E, event::IoPhase> || std::is_same_v<E, event::Iterations> || std::is_same_v<E, event::Malleable> ||
-    std::is_same_v<E, event::Reconfiguration> || std::is_same_v<E, event::StartProcesses> ||
-    std::is_same_v<E, event::ProcessReady> || std::is_same_v<E, event::StopProcesses> ||
-    std::is_same_v<E, event::Bye> || std::is_same_v<E, event::SetPolicy> || std::is_same_v<E, event::Resize> ||
-    std::is_same_v<E, event::WithdrawResize> || std::is_same_v<E, event::Subscribe> ||
-    std::is_same_v<E, event::Unsubscribe> || std::is_same_v<E, event::List> || std::is_same_v<E, event::Explain> ||
-    std::is_same_v<E, event::MapAdopted> || std::is_same_v<E, event::AskWait> || std::is_same_v<E, event::AskCores> ||
-    std::is_same_v<E, event::Server> || std::is_same_v<E, event::ServerLoad> || std::is_same_v<E, event::MapStored> ||
-    std::is_same_v<E, event::DataSetsLeft> || std::is_same_v<E, event::SetServer> ||
-    std::is_same_v<E, event::SchedulerUsed> || std::is_same_v<E, event::AskApplication> ||
-    std::is_same_v<E, event::SlowIoServer> || std::is_same_v<E, event::SlowAggregator> ||
-    std::is_same_v<E, event::User>;
-
-// Bound on each text of a member's event, so that every answer and listing that repeats such texts fits into a frame.
-constexpr std::size_t longest_text_bytes = 8192;
-
-// Returns the key of a text that is too long; nullptr if none is.
-const char* too_long_text(const event::Body& body) {
-  const char* too_long = nullptr;
-  const auto look = [&too_long](const char* key, const auto& value) {
-    if constexpr (std::is_base_of_v<std::string, std::decay_t<decltype(value)>>) {
-      if (value.size() > longest_text_bytes) too_long = key;
+// Moves all times of an event by `by`; 0 stands for no time.
+void move_times(event::Body& body, Duration by) {
+  const auto move = [by](const char*, auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, Time>) {
+      if (value != Time{}) value = saturating_sum(value, by);
     }
   };
-  std::visit([&look](const auto& e) { fields(e, look); }, body);
-  return too_long;
+  std::visit([&move](auto& e) { fields(e, move); }, body);
 }
 
-// Returns why a member may not send this event; "" if it may.
-std::string what_is_wrong(const event::Body& body) {
-  const bool allowed = std::visit([](const auto& e) { return is_for_members<std::decay_t<decltype(e)>>; }, body);
-  if (!allowed) return "a member may not send " + std::string{type_name(body)} + ": the name is hocket's own";
-  const char* text = too_long_text(body);
-  if (text == nullptr) return {};
-  return std::string{"'"}.append(text) + "' of " + std::string{type_name(body)} + " is too long: a text has at most " +
-         std::to_string(longest_text_bytes) + " bytes";
+// Nobody joins an application of another user by naming its job, or changes the allocation of another user.
+void name_job_of(uid_t user, event::Body& body) {
+  const auto name = [user](std::string_view key, auto& value) {
+    if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::string>) {
+      if ((key == "job" || key == "allocation") && !value.empty())
+        value = "user " + std::to_string(user) + ": " + value;
+    }
+  };
+  std::visit([&name](auto& e) { fields(e, name); }, body);
 }
 
-// Returns the identity of the file at `path`; nothing if there is none.
-std::optional<std::pair<dev_t, ino_t>> file_at(const std::string& path) {
-  struct stat status {};
-  if (lstat(path.c_str(), &status) != 0) return std::nullopt;
-  return std::pair{status.st_dev, status.st_ino};
+// Queues a command. That of a resize has the time at which it was requested, which the member compares with its clock.
+bool queue_for(Connection& connection, const event::Body& body) {
+  if (!connection.is_remote() || !std::holds_alternative<event::Reconfigure>(body)) return connection.queue(body);
+  event::Body moved = body;
+  move_times(moved, connection.clock_ahead);
+  return connection.queue(moved);
 }
 
 // Waits like epoll_wait, but with nanosecond precision. The fallback rounds up to milliseconds: a little late, never
@@ -93,8 +75,10 @@ int wait_for(const Fd& epoll, std::array<epoll_event, 64>& ready, std::optional<
 
 }  // namespace
 
-Result<std::unique_ptr<Agent>> Agent::listen(std::string socket, std::string node, EventHandler leader, Warn warn) {
-  std::unique_ptr<Agent> agent{new Agent{std::move(socket), std::move(node), std::move(leader), std::move(warn)}};
+Result<std::unique_ptr<Agent>> Agent::listen(std::string socket, std::string node, EventHandler leader, Warn warn,
+                                             Users users) {
+  std::unique_ptr<Agent> agent{
+      new Agent{std::move(socket), std::move(node), std::move(leader), std::move(warn), users}};
   if (const Status opened = agent->open(); !opened) return opened.error();
   return agent;
 }
@@ -108,24 +92,17 @@ bool Agent::is_reachable() const { return file_at(path_) == socket_file_; }
 Status Agent::open() {
   epoll_ = Fd{epoll_create1(EPOLL_CLOEXEC)};
   if (!epoll_) return Error{"cannot wait for events: " + error_text(errno)};
-  auto listener = listen_at(path_);
+  auto listener = listen_at(path_, users_.all);
   if (!listener) return listener.error();
   listener_ = std::move(listener).value();
   socket_file_ = file_at(path_).value_or(socket_file_);
-  return add_to_epoll(listener_.get(), listener_key);
-}
-
-Status Agent::add_to_epoll(int fd, std::uint64_t key) {
-  epoll_event wanted{};
-  wanted.events = EPOLLIN;
-  wanted.data.u64 = key;
-  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &wanted) == 0) return success();
-  return Error{"cannot wait for a descriptor: " + error_text(errno)};
+  return add_to_epoll(epoll_, listener_.get(), EPOLLIN, listener_key);
 }
 
 void Agent::watch(int fd, std::function<void()> ready) {
   watched_.push_back(std::move(ready));
-  if (const Status added = add_to_epoll(fd, watched_key + watched_.size() - 1); !added) warn_(added.error().text);
+  if (const Status added = add_to_epoll(epoll_, fd, EPOLLIN, watched_key + watched_.size() - 1); !added)
+    warn_(added.error().text);
 }
 
 Connection* Agent::find(std::uint64_t member) {
@@ -134,10 +111,12 @@ Connection* Agent::find(std::uint64_t member) {
 }
 
 bool Agent::run(std::optional<Duration> timeout) {
+  woke_ = node_now();
   if (bury()) return true;
   if (accept_again_) timeout = std::min(timeout.value_or(accept_pause), accept_pause);
   std::array<epoll_event, 64> ready{};
   const int count = wait_for(epoll_, ready, timeout);
+  woke_ = node_now();
   for (int i = 0; i < count; ++i) {
     const epoll_event& e = ready[static_cast<std::size_t>(i)];
     const std::uint64_t key = e.data.u64;
@@ -147,7 +126,7 @@ bool Agent::run(std::optional<Duration> timeout) {
       watched_[key - watched_key]();
     } else if (Connection* connection = find(key)) {
       // Errors and hang-ups lead to a read as well, which reports them.
-      if ((e.events & EPOLLOUT) != 0) unflushed_.push_back(key);
+      if ((e.events & EPOLLOUT) != 0) unflushed_.push_back(connection);
       if ((e.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) take_in(*connection);
     }
     flush();
@@ -158,26 +137,27 @@ bool Agent::run(std::optional<Duration> timeout) {
 }
 
 void Agent::accept_members() {
-  while (true) {
+  // Some at a time: whoever connects again and again must not keep the others waiting.
+  for (int i = 0; i < most_accepted; ++i) {
     Fd socket{accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!socket) {
       if (errno == EMFILE || errno == ENFILE) return pause_accepting(errno);
       said_full_ = false;
       return;
     }
-    const auto peer = peer_of(socket.get());
-    if (!peer || !is_trusted(peer.value().user)) {
-      warn_("a connection was refused: " +
-            (peer ? "user " + std::to_string(peer.value().user) + " is neither this daemon's nor root"
-                  : peer.error().text));
+    const auto caller = caller_of(socket.get(), users_);
+    if (!caller) {
+      warn_("a connection was refused: " + caller.error().text);
       continue;
     }
+    if (!has_room_for(caller.value())) continue;
     const MemberId member{++last_member_};
-    if (const Status added = add_to_epoll(socket.get(), member.value); !added) {
+    if (const Status added = add_to_epoll(epoll_, socket.get(), EPOLLIN, member.value); !added) {
       warn_(added.error().text);
       continue;
     }
-    connections_[member.value] = std::make_unique<Connection>(member, std::move(socket));
+    connections_[member.value] =
+        std::make_unique<Connection>(member, node_, caller.value(), share_of(caller.value().user), std::move(socket));
   }
 }
 
@@ -192,31 +172,130 @@ void Agent::pause_accepting(int error) {
 
 void Agent::listen_again() {
   accept_again_.reset();
-  if (!add_to_epoll(listener_.get(), listener_key)) accept_again_ = node_now() + accept_pause;
+  if (!add_to_epoll(epoll_, listener_.get(), EPOLLIN, listener_key)) accept_again_ = node_now() + accept_pause;
 }
 
 void Agent::take_in(Connection& connection) {
   if (!connection.doomed.empty()) return;
   const bool open = connection.read();
+  handle_messages(connection);
+  if (!open) doom(connection, std::string{closed_by_member});
+}
+
+void Agent::handle_messages(Connection& connection) {
   const Time now = node_now();
   while (connection.doomed.empty()) {
     const auto payload = connection.next_payload();
     if (!payload) return doom(connection, payload.error().text);
-    if (!payload.value()) break;
+    if (!payload.value()) return;
     auto message = wire::decode(*payload.value());
     if (!message) return doom(connection, message.error().text);
     event::Event& event = message.value().event;
     // The agent stamps time and origin. A member cannot claim to be another one.
     event.time = now;
-    event.origin = {node_, connection.application, connection.member()};
-    handle(connection, std::move(event));
+    event.origin = {connection.node, connection.application, connection.member()};
+    if (connection.is_remote())
+      move_times(event.body, Duration{saturating_difference(0, connection.clock_ahead.count())});
+    handle(connection, event);
   }
-  if (!open) doom(connection, std::string{closed_by_member});
 }
 
-void Agent::handle(Connection& connection, event::Event event) {
-  if (const std::string wrong = what_is_wrong(event.body); !wrong.empty()) {
-    warn_("member " + std::to_string(connection.member().value) + ": " + wrong);
+std::shared_ptr<UserShare> Agent::share_of(uid_t user) {
+  if (is_trusted(user)) return nullptr;
+  auto& share = shares_[user];
+  if (!share) share = std::make_shared<UserShare>();
+  return share;
+}
+
+// Others must be able to connect, however many connections a user has. Those of the daemon's own user are not counted.
+Status Agent::has_room_for(const Caller& caller) {
+  const auto found = shares_.find(caller.user);
+  if (found == shares_.end() || found->second->connections < users_.most_connections) return success();
+  const Error full{"user " + std::to_string(caller.user) + " has " + std::to_string(found->second->connections) +
+                   " connections, and gets no more"};
+  warn_of(caller, full.text);
+  return full;
+}
+
+void Agent::warn_of(const Caller& caller, const std::string& line) {
+  if (is_trusted(caller.user)) return warn_(line);
+  repeats_.tell("user " + std::to_string(caller.user), line, node_now(), warn_);
+}
+
+Result<MemberId> Agent::open(const std::string& node, const Caller& caller, MemberSink& sink, bool may_serve) {
+  if (const Status allowed = may_connect(caller, users_); !allowed) {
+    warn_of(caller, "a connection from node " + node + " was refused: " + allowed.error().text);
+    return allowed.error();
+  }
+  if (const Status room = has_room_for(caller); !room) return room.error();
+  const MemberId member{++last_member_};
+  connections_[member.value] = std::make_unique<Connection>(member, node, caller, share_of(caller.user), sink);
+  connections_[member.value]->may_serve = may_serve;
+  return member;
+}
+
+void Agent::take_in(MemberId member, std::string_view bytes, Duration clock_ahead) {
+  Connection* const connection = find(member.value);
+  if (connection == nullptr || !connection->doomed.empty()) return;
+  connection->clock_ahead = clock_ahead;
+  connection->put(bytes);
+  handle_messages(*connection);
+  connection->keep_rest();
+}
+
+void Agent::close(MemberId member, std::string reason) {
+  Connection* const connection = find(member.value);
+  if (connection == nullptr) return;
+  connection->is_closed_elsewhere = true;
+  doom(*connection, std::move(reason));
+}
+
+void Agent::has_room(MemberId member) {
+  if (Connection* const connection = find(member.value)) unflushed_.push_back(connection);
+}
+
+bool Agent::is_foreign(MemberId member) const {
+  const auto found = connections_.find(member.value);
+  return found != connections_.end() && (found->second->is_remote() || !found->second->is_of_own_user());
+}
+
+// A member that has said BYE keeps its name in the trace, but must not stand for whoever has the name now.
+void Agent::note_application(Connection& connection) {
+  const std::string_view now = connection.is_application ? std::string_view{connection.application} : "";
+  if (now == connection.stands_for) return;
+  if (const auto before = owners_.find(connection.stands_for); before != owners_.end() && --before->second.members == 0)
+    owners_.erase(before);
+  connection.stands_for = now;
+  if (now.empty()) return;
+  Owner& owner = owners_[connection.stands_for];
+  if (owner.members == 0) owner.user = connection.caller().user;
+  ++owner.members;
+}
+
+// An operator steers all applications, another user its own ones.
+bool Agent::owns(const Connection& connection, std::string_view application) const {
+  if (connection.caller().is_operator) return true;
+  const auto owner = owners_.find(std::string{application});
+  return owner != owners_.end() && owner->second.user == connection.caller().user;
+}
+
+std::string Agent::what_is_wrong(const event::Body& body, const Connection& connection) const {
+  if (std::string wrong = why_not_sent(body); !wrong.empty()) return wrong;
+  // Only an agent of this daemon's user confirms the end of a server's process there.
+  if (connection.is_remote() && !connection.may_serve && std::holds_alternative<event::Server>(body))
+    return "an I/O server of " + connection.node + " cannot join: the leader and the agent of its node must be " +
+           "daemons of its user alone";
+  if (connection.caller().is_operator) return {};
+  const auto steered = steers(body);
+  if (!steered) return {};
+  if (!steered->empty() && owns(connection, *steered)) return {};
+  return std::string{event::type_name(body)} + " is for operators" +
+         (steered->empty() ? std::string{} : ", and for the user of " + *steered);
+}
+
+void Agent::handle(Connection& connection, event::Event& event) {
+  if (const std::string wrong = what_is_wrong(event.body, connection); !wrong.empty()) {
+    warn_of(connection.caller(), "member " + std::to_string(connection.member().value) + ": " + wrong);
     return send(connection.member(), event::Refused{wrong});
   }
   if (const auto* subscribe = std::get_if<event::Subscribe>(&event.body)) return on_subscribe(connection, *subscribe);
@@ -224,18 +303,19 @@ void Agent::handle(Connection& connection, event::Event event) {
     connection.unsubscribe(unsubscribe->subscription);
     return update_subscribers(connection);
   }
-  const auto pid_of = [](const Connection& asking) {
-    const auto peer = peer_of(asking.fd());
-    return peer ? peer.value().process : 0;
-  };
-  if (auto* hello = std::get_if<event::Hello>(&event.body)) hello->peer_pid = pid_of(connection);
-  if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = pid_of(connection);
-  if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = pid_of(connection);
+  if (auto* hello = std::get_if<event::Hello>(&event.body)) hello->peer_pid = connection.caller().process;
+  if (!connection.is_of_own_user()) name_job_of(connection.caller().user, event.body);
+  if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = connection.caller().process;
+  if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = connection.caller().process;
   // The end of these members is reported with LOST.
   if (std::holds_alternative<event::Hello>(event.body)) connection.is_application = true;
   if (std::holds_alternative<event::Server>(event.body)) connection.is_application = true;
-  if (std::holds_alternative<event::Bye>(event.body)) connection.is_application = false;
+  if (std::holds_alternative<event::Bye>(event.body)) {
+    connection.is_application = connection.holds_nodes = false;
+    note_application(connection);  // a HELLO is noted with the name that its answer gives
+  }
   if (std::holds_alternative<event::Resize>(event.body)) ++connection.resizes_asked;
+  if (std::holds_alternative<event::HeldNodes>(event.body)) connection.holds_nodes = true;
   leader_(std::move(event));
 }
 
@@ -253,26 +333,43 @@ void Agent::update_subscribers(Connection& connection) {
 void Agent::send(MemberId to, const event::Body& body) {
   Connection* connection = find(to.value);
   if (connection == nullptr || !connection->doomed.empty()) return;
-  if (const auto* welcome = std::get_if<event::Welcome>(&body)) connection->application = welcome->application;
+  if (const auto* welcome = std::get_if<event::Welcome>(&body)) {
+    connection->application = welcome->application;
+    note_application(*connection);
+  }
   // The count tells `bury` whether a tool that is lost still has a resize to be withdrawn.
   const bool answers =
       std::holds_alternative<event::Reconfiguration>(body) || std::holds_alternative<event::Refused>(body);
   if (answers && connection->resizes_asked > 0) --connection->resizes_asked;
-  if (!connection->queue(body)) return doom(*connection, "it did not read its answers");
-  unflushed_.push_back(to.value);
+  if (!queue_for(*connection, body)) return doom(*connection, "it did not read its answers");
+  unflushed_.push_back(connection);
+}
+
+// Events have names of files and programs: an operator sees all, another user those of its own applications.
+bool Agent::may_see(const Connection& connection, const event::Event& event) const {
+  if (connection.caller().is_operator) return true;
+  const auto found = connections_.find(event.origin.member.value);
+  if (found != connections_.end()) return found->second->caller().user == connection.caller().user;
+  const auto decided_for = concerns(event.body);
+  return decided_for && owns(connection, *decided_for);
+}
+
+bool Agent::may_hear(MemberId member, const event::Body& body) const {
+  const auto found = connections_.find(member.value);
+  const auto application = concerns(body);
+  return found == connections_.end() || !application || owns(*found->second, *application);
 }
 
 void Agent::publish(const event::Event& event) {
   for (Connection* connection : subscribers_) {
+    if (!may_see(*connection, event)) continue;
     connection->queue_if_subscribed(event);
-    if (!connection->wants_writable) unflushed_.push_back(connection->member().value);
+    if (!connection->wants_writable) unflushed_.push_back(connection);
   }
 }
 
 void Agent::flush() {
-  for (const std::uint64_t member : unflushed_) {
-    Connection* connection = find(member);
-    if (connection == nullptr) continue;
+  for (Connection* const connection : unflushed_) {
     if (connection->flush()) {
       wait_for_room(*connection);
     } else {
@@ -283,17 +380,22 @@ void Agent::flush() {
 }
 
 void Agent::wait_for_room(Connection& connection) {
+  if (connection.is_remote()) return;  // its sink says when it has room
   if (connection.wants_writable == connection.has_unsent()) return;
   connection.wants_writable = connection.has_unsent();
-  epoll_event wanted{};
-  wanted.events = EPOLLIN | (connection.wants_writable ? EPOLLOUT : 0U);
-  wanted.data.u64 = connection.member().value;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, connection.fd(), &wanted);
+  const std::uint32_t wanted = EPOLLIN | (connection.wants_writable ? EPOLLOUT : 0U);
+  change_in_epoll(epoll_, connection.fd(), wanted, connection.member().value);
 }
 
 event::Origin Agent::origin_of(MemberId member) const {
   const auto found = connections_.find(member.value);
-  return {node_, found == connections_.end() ? std::string{} : found->second->application, member};
+  if (found == connections_.end()) return {node_, {}, member};
+  return {found->second->node, found->second->application, member};
+}
+
+std::string_view Agent::application_of(MemberId member) const {
+  const auto found = connections_.find(member.value);
+  return found == connections_.end() ? std::string_view{} : found->second->application;
 }
 
 // Only `bury` closes connections, so callers may use the connection until then.
@@ -309,18 +411,28 @@ bool Agent::bury() {
   while (!doomed_.empty()) {
     const auto found = connections_.find(doomed_.back());
     doomed_.pop_back();
-    const std::unique_ptr<Connection> connection = std::move(found->second);
+    std::unique_ptr<Connection> connection = std::move(found->second);
     connections_.erase(found);
     std::erase(subscribers_, connection.get());
-    if (connection->doomed != closed_by_member) {
+    std::erase(unflushed_, connection.get());
+    if (connection->doomed != closed_by_member && !connection->is_closed_elsewhere) {
       warn_("member " + std::to_string(connection->member().value) + " " + connection->application +
             " was dropped: " + connection->doomed);
       (void)connection->queue(event::Refused{connection->doomed});
       (void)connection->flush();
     }
-    if (connection->is_application || connection->resizes_asked > 0) {
-      leader_({node_now(), {node_, connection->application, connection->member()}, event::Lost{connection->doomed}});
+    if (connection->is_remote()) connection->sink()->dropped(connection->member(), connection->doomed);
+    if (connection->is_application || connection->holds_nodes || connection->resizes_asked > 0) {
+      leader_({node_now(),
+               {connection->node, connection->application, connection->member()},
+               event::Lost{connection->doomed}});
     }
+    connection->is_application = false;
+    note_application(*connection);
+    const uid_t user = connection->caller().user;
+    connection.reset();
+    if (const auto share = shares_.find(user); share != shares_.end() && share->second->connections == 0)
+      shares_.erase(share);
     flush();
   }
   return any;

@@ -189,6 +189,22 @@ TEST(Bus, TellsThatAMemberWasLostUnlessItSaidBye) {
   EXPECT_EQ(e.origin.member, MemberId{4});
 }
 
+// Else the nodes stay in the books of the controller for ever.
+TEST(Bus, TellsThatTheToolOfAnAllocationWasLost) {
+  Node node;
+  Client watcher = node.connect();
+  ASSERT_TRUE(watcher.subscribe("LOST").ok());
+  {
+    Client tool = node.connect();
+    event::HeldNodes held;
+    held.job = "job";
+    held.allocation = "17";
+    held.nodes = "node1=2";
+    ASSERT_TRUE(tool.send(held).ok());
+  }
+  EXPECT_EQ(come(watcher.next(Client::any, limit)).origin.member, MemberId{2});
+}
+
 // The member's own events are sent to itself too, which fails once it has left. The messages that it sent before still
 // count.
 TEST(Bus, TakesInAllThatWasPublishedByWhoHasGoneSince) {

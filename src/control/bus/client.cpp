@@ -80,6 +80,19 @@ Status Client::send(const event::Body& body) {
   if (const Status ours = usable(); !ours) return ours;
   out_.clear();
   if (const Status encoded = wire::encode(body, out_); !encoded) return encoded;
+  return send_encoded();
+}
+
+Status Client::send(const std::vector<event::Body>& bodies) {
+  if (const Status ours = usable(); !ours) return ours;
+  out_.clear();
+  for (const event::Body& body : bodies) {
+    if (const Status encoded = wire::encode(body, out_); !encoded) return encoded;
+  }
+  return send_encoded();
+}
+
+Status Client::send_encoded() {
   const Time deadline = deadline_after(send_limit);
   std::size_t sent = 0;
   while (sent < out_.size()) {
@@ -198,8 +211,8 @@ Result<std::vector<event::Event>> Client::list() {
     while (seen < answers_.size()) {
       const event::Body& body = answers_[seen].body;
       const bool ends = std::holds_alternative<event::Daemon>(body);
-      const bool is_listed =
-          ends || std::holds_alternative<event::Application>(body) || std::holds_alternative<event::IoServer>(body);
+      const bool is_listed = ends || std::holds_alternative<event::Application>(body) ||
+                             std::holds_alternative<event::IoServer>(body) || std::holds_alternative<event::Node>(body);
       const auto* refusal = std::get_if<event::Refused>(&body);
       if (refusal != nullptr) refused = refusal->text;
       if (is_listed) listed.push_back(std::move(answers_[seen]));

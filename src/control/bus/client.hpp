@@ -37,6 +37,8 @@ class Client {
 
   // Sends one event; the kernel has it when this returns. Fails after at most 2 s if the daemon takes nothing in.
   Status send(const event::Body& body);
+  // Sends several events at once, in this order.
+  Status send(const std::vector<event::Body>& bodies);
 
   // Returns the next command or answer for this member, or nothing if none came in time. Events of subscriptions that
   // come meanwhile are queued, or passed to their callbacks. At most 10,000 unfetched answers are kept.
@@ -85,6 +87,8 @@ class Client {
 
   explicit Client(Fd socket) : socket_(socket.release()) {}
 
+  // Sends what was encoded in `out_`.
+  Status send_encoded();
   // Closes the connection and returns the error.
   Error fail(std::string text);
   // Succeeds if there is a connection whose descriptor is still its own. Call it before each use.

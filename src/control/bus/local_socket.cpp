@@ -3,13 +3,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+
+#include "base/unix_address.hpp"
 
 namespace hocket::bus {
 namespace {
@@ -22,14 +23,14 @@ std::optional<std::string> environment(const char* name) {
 }
 
 Result<sockaddr_un> address_of(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof address.sun_path) {
-    return Error{"the socket's path '" + path + "' must have 1 to " + std::to_string(sizeof address.sun_path - 1) +
-                 " bytes; set HOCKET_DIR to a shorter one"};
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  auto address = unix_address(path);
+  if (!address) return Error{address.error().text + "; set HOCKET_DIR to a shorter one"};
   return address;
+}
+
+// True if that user may listen at the path: this one, root, or the owner of the system's daemon at its place.
+bool may_listen(uid_t user, const std::string& path) {
+  return is_trusted(user) || (path == socket_in(system_directory) && system_owner() == user);
 }
 
 // Checks the owner of the socket's directory, since the owner can replace the socket.
@@ -40,7 +41,7 @@ Status check_directory_of(const std::string& path) {
   if (stat(directory.c_str(), &status) != 0) {
     return Error{"no hocketd listens at " + path + ": " + error_text(errno) + "; start one with 'hocket daemon start'"};
   }
-  if (is_trusted(status.st_uid)) return success();
+  if (may_listen(status.st_uid, path)) return success();
   return Error{"the directory of the socket " + path + " belongs to user " + std::to_string(status.st_uid) +
                ", neither to user " + std::to_string(geteuid()) + " nor to root; set HOCKET_DIR to your own"};
 }
@@ -51,19 +52,49 @@ Result<Fd> new_socket(int flags) {
   return fd;
 }
 
+// True if a process listens there. The socket of a daemon that was killed stays.
+bool is_answered(const std::string& path) {
+  const auto address = address_of(path);
+  const auto fd = new_socket(SOCK_NONBLOCK);
+  if (!address || !fd) return false;
+  return connect(fd.value().get(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) == 0 ||
+         errno == EAGAIN;
+}
+
+// Returns the number of the Slurm job around this process; "" if there is none.
+std::string slurm_job() {
+  std::string job = environment("SLURM_JOB_ID").value_or("");
+  return job.find_first_not_of("0123456789") == std::string::npos ? job : "";
+}
+
 }  // namespace
 
 std::string runtime_directory() {
   if (const auto chosen = environment("HOCKET_DIR")) return *chosen;
-  if (const auto session = environment("XDG_RUNTIME_DIR")) return *session + "/hocket";
-  return "/tmp/hocket-" + std::to_string(getuid());
+  const std::string in_tmp = "/tmp/hocket-" + std::to_string(getuid());
+  const auto session = environment("XDG_RUNTIME_DIR");
+  std::string own = session ? *session + "/hocket" : in_tmp;
+  const std::string job = slurm_job();
+  return job.empty() || is_answered(socket_in(own)) ? own : in_tmp + "-job" + job;
 }
 
 std::string socket_in(const std::string& directory) { return directory + "/hocketd.sock"; }
 
 std::string default_socket() {
-  const auto chosen = environment("HOCKET_SOCKET");
-  return chosen ? *chosen : socket_in(runtime_directory());
+  if (const auto chosen = environment("HOCKET_SOCKET")) return *chosen;
+  const std::string of_all = socket_in(system_directory);
+  if (!environment("HOCKET_DIR") && system_owner() && file_at(of_all)) return of_all;
+  return socket_in(runtime_directory());
+}
+
+std::optional<uid_t> system_owner() {
+  constexpr mode_t others_write = S_IWGRP | S_IWOTH;
+  struct stat above {};
+  struct stat status {};
+  if (lstat("/run", &above) != 0 || above.st_uid != 0 || (above.st_mode & others_write) != 0) return std::nullopt;
+  if (lstat(system_directory, &status) != 0 || !S_ISDIR(status.st_mode) || (status.st_mode & others_write) != 0)
+    return std::nullopt;
+  return status.st_uid;
 }
 
 Result<Fd> connect_to(const std::string& path, Duration timeout) {
@@ -85,21 +116,27 @@ Result<Fd> connect_to(const std::string& path, Duration timeout) {
   }
   const auto peer = peer_of(fd.value().get());
   if (!peer) return peer.error();
-  if (!is_trusted(peer.value().user)) {
+  if (!may_listen(peer.value().user, path)) {
     return Error{"the process that listens at " + path + " belongs to user " + std::to_string(peer.value().user) +
                  ", neither to user " + std::to_string(geteuid()) + " nor to root; it is not used"};
   }
   return fd;
 }
 
-Result<Fd> listen_at(const std::string& path) {
+std::optional<std::pair<dev_t, ino_t>> file_at(const std::string& path) {
+  struct stat status {};
+  if (lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return std::pair{status.st_dev, status.st_ino};
+}
+
+Result<Fd> listen_at(const std::string& path, bool for_all_users) {
   const auto address = address_of(path);
   if (!address) return address.error();
   auto fd = new_socket(SOCK_NONBLOCK);
   if (!fd) return fd.error();
   unlink(path.c_str());
-  // The file must never be accessible to others, not even between bind() and a chmod().
-  const mode_t mask = umask(0177);
+  // The file must never be accessible to those who may not connect, not even between bind() and a chmod().
+  const mode_t mask = umask(for_all_users ? 0111 : 0177);
   const int bound = bind(fd.value().get(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un));
   const int error = errno;
   umask(mask);

@@ -92,6 +92,11 @@ class StandIn {
         << " " << E::name << ", not " << count;
     return found;
   }
+  // Returns all messages so far, in the order in which they came.
+  std::vector<event::Body> everything() const {
+    const std::lock_guard lock(mutex_);
+    return taken_;
+  }
   // Returns the name of the last message; "" if none has come.
   std::string last() const {
     const std::lock_guard lock(mutex_);

@@ -18,7 +18,10 @@
 #include "base/nearest.hpp"
 #include "config/target_policies.hpp"
 #include "event/properties.hpp"
+#include "file_system/target_name.hpp"
+#include "metrics/address.hpp"
 #include "policy/combination.hpp"
+#include "request_scheduler/algorithm.hpp"
 
 namespace hocket::config {
 namespace {
@@ -75,13 +78,100 @@ std::string some_nodes(const std::string& text) {
   return nodes ? std::string{} : nodes.error().text;
 }
 
+// Numbers of applications, as "APP=NUMBER APP=NUMBER …", each from 1 to `most`. A name may contain '=': the last one
+// counts.
+struct ApplicationNumbers {
+  std::string_view noun;  // of a number, and the word that stands for it, in errors
+  std::string_view word;
+  std::int64_t most;
+
+  // The error says what is wrong.
+  Result<std::map<std::string, std::int64_t, std::less<>>> parse(const std::string& text) const {
+    std::map<std::string, std::int64_t, std::less<>> numbers;
+    std::istringstream words{text};
+    for (std::string one; words >> one;) {
+      const std::size_t sign = one.rfind('=');
+      const char* const end = one.data() + one.size();
+      std::int64_t number = 0;
+      const bool is_number = sign != std::string::npos && sign > 0 &&
+                             std::from_chars(one.data() + sign + 1, end, number).ptr == end && sign + 1 < one.size();
+      if (!is_number || number < 1 || number > most)
+        return Error{fmt::format("'{}' is no {} of an application: write APP={}, with a {} of 1 to {}", one, noun, word,
+                                 noun, most)};
+      if (!numbers.emplace(one.substr(0, sign), number).second)
+        return Error{fmt::format("application '{}' is named twice", one.substr(0, sign))};
+    }
+    return numbers;
+  }
+
+  // Returns what is wrong with the text; "" if nothing is.
+  std::string wrong_with(const std::string& text) const {
+    const auto numbers = parse(text);
+    return numbers ? std::string{} : numbers.error().text;
+  }
+};
+
+constexpr ApplicationNumbers size_limits{"size limit", "PROCESSES", most_cores};
+constexpr ApplicationNumbers weights{"weight", "WEIGHT", event::most_application_weight};
+
+std::string some_size_limits(const std::string& text) { return size_limits.wrong_with(text); }
+std::string some_weights(const std::string& text) { return weights.wrong_with(text); }
+
 std::string some_target_policies(const std::string& text) {
   const auto targets = parse_target_policies(text);
   return targets ? std::string{} : targets.error().text;
 }
 
+std::string some_target_names(const std::string& text) {
+  const auto names = file_system::parse_target_names(text);
+  return names ? std::string{} : names.error().text;
+}
+
 // A trace has the names, because a path may lead elsewhere where it is replayed.
 std::string resolved_targets(const std::string& text) { return text_of(parse_target_policies(text).value()); }
+
+// The last hint is for a slip: "metric" is another key.
+std::string a_metrics_address(const std::string& text) {
+  if (text.empty()) return {};
+  const auto address = metrics::parse_address(text);
+  return address ? std::string{} : address.error().text + " (what policies minimise is coordinator.metric)";
+}
+
+std::string a_scheduler(const std::string& name) {
+  return name.empty() ? std::string{} : one_of("request scheduler", name, request_scheduler::algorithm_names());
+}
+
+// A daemon has another working directory than whoever has started it.
+std::string a_full_path(const std::string& path) {
+  return path.empty() || path.front() == '/' ? std::string{} : fmt::format("'{}' is no full path", path);
+}
+
+std::string a_key(const std::string& key) { return key == "munge" ? std::string{} : a_full_path(key); }
+
+std::string some_users(const std::string& word) {
+  return word == "own" || word == "all" ? std::string{} : fmt::format("'{}' is unknown: give own or all", word);
+}
+
+std::string an_address(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  int port = 0;
+  const char* const end = text.data() + text.size();
+  const bool good = colon != std::string::npos && colon > 0 && text.find_first_of(" \t\r\n") == std::string::npos &&
+                    std::from_chars(text.data() + colon + 1, end, port).ptr == end && port > 0 && port < 65536;
+  return good ? std::string{} : fmt::format("'{}' is no address: write HOST:PORT, with a port of 1 to 65535", text);
+}
+
+std::string a_host(const std::string& text) {
+  const bool good = text.find_first_of(" \t\r\n[]#@/") == std::string::npos && text != "0.0.0.0" && text != "::";
+  return good ? std::string{} : fmt::format("'{}' is no host by which other nodes reach this one", text);
+}
+
+std::string some_addresses(const std::string& text) {
+  std::istringstream words{text};
+  std::string wrong;
+  for (std::string word; wrong.empty() && words >> word;) wrong = an_address(word);
+  return wrong;
+}
 
 constexpr std::int64_t most_of_machine = 1'000'000;
 
@@ -95,6 +185,11 @@ std::string not_negative(double seconds) {
 std::string positive(double seconds) {
   if (seconds >= 0.001 && seconds <= a_year_s) return {};
   return fmt::format("{} s is no time for this: give at least 0.001, and at most a year", seconds);
+}
+
+std::string some_hours(double hours) {
+  if (hours >= 0 && hours * 3600 <= a_year_s) return {};
+  return fmt::format("{} is no number of hours: give 0 or more, and at most a year", hours);
 }
 
 // The value -1 stands for what the coordinator observes, or for the value of the policy in force.
@@ -211,10 +306,42 @@ const std::array keys{
         "size in MiB of all parts of the trace, above which the oldest are removed; 0: no limit. A trace that has "
         "lost\n"
         "its first part does not replay: hocketd --replay names the part. Give at least twice trace_part_mib"},
+    Key{"daemon", "trace_part_h", Number{&DaemonSettings::trace_part_h, some_hours},
+        "hours after which the trace continues in another file, too, at the next event; 0: never"},
+    Key{"daemon", "trace_compress", Switch{&DaemonSettings::trace_compress},
+        "true: a part of the trace that has ended is compressed (NAME.jsonl.gz); hocket reads it as before"},
     Key{"daemon", "log_level", Text{&DaemonSettings::log_level, a_level},
         "least severity of a line in <dir>/hocketd.log: error, warning, info or debug"},
+    Key{"daemon", "target_names", Text{&DaemonSettings::target_names, some_target_names},
+        "names of targets, as \"PATH=NAME PATH=NAME …\", in place of those that hocket finds "
+        "(docs/design/targets.md).\n"
+        "PATH lies on the file system, on each node that has it, and passes through no symbolic link; or it is the\n"
+        "name that hocket has found. hocket run hands this on (HOCKET_TARGET_NAMES)"},
     Key{"daemon", "exit_when_idle_s", Number{&DaemonSettings::exit_when_idle_s, not_negative},
         "the daemon exits after this many seconds without a connected member; 0: never"},
+    Key{"daemon", "users", Text{&DaemonSettings::users, some_users},
+        "whose programs take part: \"own\", those of hocketd's user, and root's; \"all\", those of all users of the\n"
+        "node, who find a daemon at /run/hocket by themselves (docs/cluster.md)"},
+    Key{"daemon", "operators", Text{&DaemonSettings::operators, any_text},
+        "group whose members may steer and watch the programs of all users, as hocketd's user and root may; empty:\n"
+        "none. Others steer and watch their own"},
+    Key{"daemon", "metrics", Text{&DaemonSettings::metrics, a_metrics_address},
+        "address at which /metrics is served for Prometheus (docs/operate.md): HOST:PORT with a numeric address, e.g.\n"
+        "\"127.0.0.1:9321\", or \"unix:/PATH\" for this user alone. There is no password: other users of the node can\n"
+        "read a port. Empty: none"},
+    Key{"cluster", "listen", Text{&DaemonSettings::listen, an_address},
+        "address at which hocketd --leader takes the agents of other nodes, HOST:PORT"},
+    Key{"cluster", "leaders", Text{&DaemonSettings::leaders, some_addresses},
+        "addresses of leaders, \"HOST:PORT HOST:PORT …\" or [\"HOST:PORT\", …]: hocketd --agent uses the first one\n"
+        "that answers; a leader that does not find itself at the first place only grants turns"},
+    Key{"cluster", "key", Text{&DaemonSettings::key, a_key},
+        "file of the key that all nodes of the cluster have, and nobody else may read (hocketd --make-key FILE); or\n"
+        "\"munge\": MUNGE says who the other end is, which must run as the same user, or as root"},
+    Key{"cluster", "munge_socket", Text{&DaemonSettings::munge_socket, a_full_path},
+        "socket of munged, for key = \"munge\"; empty: the one with which libmunge was built"},
+    Key{"cluster", "address", Text{&DaemonSettings::address, a_host},
+        "host by which other nodes reach the I/O servers of this one, e.g. that of a faster network; empty: the\n"
+        "address that the link between agent and leader has here"},
     Key{"coordinator", "policy", Text{&DaemonSettings::policy, a_policy},
         "policy names joined by '+', at most one of each kind: for access to targets, against interference, for idle\n"
         "cores, and for I/O servers. \"none\": interfere alone. hocketd --print-policies lists all, and what each "
@@ -251,12 +378,13 @@ const std::array keys{
         "HOCKET_ANSWER_S of the jobs)"},
     Key{"coordinator", "cores", Count{&DaemonSettings::cores, a_core_count},
         "cores for resizes: no resize makes the processes of all applications together more than this; 0: as many\n"
-        "as the machine has"},
+        "as the machine has, and those of the nodes whose agents have joined"},
     Key{"coordinator", "join_limit_s", Number{&DaemonSettings::join_limit_s, positive},
         "seconds within which all processes that hocketd starts to join an application must have initialised MPI;\n"
         "after that hocketd ends them and the application gives the resize up"},
     Key{"coordinator", "nodes", Text{&DaemonSettings::nodes, some_nodes},
-        "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: all on this machine, as many as 'cores' says"},
+        "where the cores are, as \"NAME:CORES NAME:CORES …\"; empty: all on this machine, as many as 'cores' says,\n"
+        "or each node has what its agent tells"},
     Key{"coordinator", "most_slowdown", Number{&DaemonSettings::most_slowdown, a_share_or_of_policy},
         "largest slowdown of an application against uncoordinated, as a fraction of its time, plus 0.1 s. An\n"
         "application that would exceed it is granted at once, beside the holder; 0: no bound; -1: 0.05 under cost,\n"
@@ -267,6 +395,9 @@ const std::array keys{
     Key{"coordinator", "small_access_s", Number{&DaemonSettings::small_access_s, not_negative},
         "an access that is expected to take no longer than this many seconds is granted at once, even if another\n"
         "application holds the target; 0: none. The policy cost compares the costs of waiting instead"},
+    Key{"coordinator", "delegate_after_s", Number{&DaemonSettings::delegate_after_s, not_negative},
+        "seconds for which an application must have been alone on a target before it is delegated: from then on it\n"
+        "accesses the target without asking, until another application asks; 0: targets are never delegated"},
     Key{"coordinator", "uncertainty_s", Number{&DaemonSettings::uncertainty_s, a_time_or_observed},
         "seconds by which a predicted I/O phase may come earlier or later; -1: two standard deviations of what was\n"
         "observed"},
@@ -295,8 +426,19 @@ const std::array keys{
     Key{"coordinator", "target_policies",
         Text{&DaemonSettings::target_policies, some_target_policies, resolved_targets},
         "policies for access to single targets, as \"TARGET=POLICY TARGET=POLICY …\": the operator's, as by hocket\n"
-        "policy set --target. TARGET is a path on a file system, its device \"dev:8:1\", or a name that applications\n"
-        "give (hocket_target). With a '?' after POLICY, applications may switch to another one there"},
+        "policy set --target. TARGET is a path on a file system, its name or device (\"dev:8:1\"), or a name that\n"
+        "applications give (hocket_target). With a '?' after POLICY, applications may switch to another one there"},
+    Key{"coordinator", "request_scheduler", Text{&DaemonSettings::request_scheduler, a_scheduler},
+        "the order of accesses that wait in I/O servers, e.g. \"job-fair\" (docs/forward.md); empty: the one\n"
+        "with which each server was started. An operator's choice for a server (hocket server start --scheduler,\n"
+        "hocket servers scheduler) goes first, then that of a policy for I/O servers"},
+    Key{"coordinator", "application_weights", Text{&DaemonSettings::application_weights, some_weights},
+        "weights of applications under the scheduler wfq, as \"APP=WEIGHT APP=WEIGHT …\", 1 to 1000; 1 for\n"
+        "others. APP is the name that a run asks for, so its second run of that time has the weight, too. hocket\n"
+        "servers weight and policies for I/O servers go first"},
+    Key{"coordinator", "size_limits", Text{&DaemonSettings::size_limits, some_size_limits},
+        "most processes that policies for cores give an application, as \"APP=PROCESSES APP=PROCESSES …\"; those\n"
+        "that are not named may get all cores. hocket resize is not bound by it"},
     Key{"arbitration", "direct", Switch{&DaemonSettings::direct},
         "the rules of the policies zero, one, static, size, process, mckp and oracle, which give each application of\n"
         "hocket forward a number of I/O servers. true: it may be 0, and the application then accesses its files\n"
@@ -364,10 +506,22 @@ std::string assign(DaemonSettings& settings, const Key& key, std::int64_t value)
   return {};
 }
 
+// Texts in the file that may be written as a list of their words.
+bool is_list(const Key& key) {
+  const auto* text = std::get_if<Text>(&key.type);
+  return text != nullptr && text->check == some_addresses;
+}
+
 std::string assign(DaemonSettings& settings, const Key& key, const toml::node& node) {
   if (const auto text = node.value_exact<std::string>()) return assign(settings, key, *text);
   if (const auto whole = node.value_exact<std::int64_t>()) return assign(settings, key, *whole);
   if (const auto truth = node.value_exact<bool>()) return assign(settings, key, *truth);
+  if (const toml::array* texts = node.as_array();
+      texts != nullptr && is_list(key) && texts->is_homogeneous<std::string>()) {
+    std::string words;
+    for (const auto& text : *texts) words += (words.empty() ? "" : " ") + text.value_or(std::string{});
+    return assign(settings, key, words);
+  }
   if (node.is_number()) return assign(settings, key, node.value_or(std::nan("")));
   return fmt::format("{} must be {}", full_name(key), type_name(key));
 }
@@ -386,7 +540,7 @@ std::string unknown_key(std::string_view table, std::string_view name) {
 // Suggests the nearest table.
 std::string unknown_table(std::string_view name) {
   return fmt::format("unknown table [{}]: did you mean [{}]?", name,
-                     nearest(name, {"daemon", "coordinator", "arbitration"}));
+                     nearest(name, {"daemon", "cluster", "coordinator", "arbitration"}));
 }
 
 // Sets one key of one table from a node of the file.
@@ -413,11 +567,11 @@ std::string assign(DaemonSettings& settings, const Key& key, const event::Value&
   return std::visit([&](const auto& v) { return assign(settings, key, v); }, value);
 }
 
-// Visits the keys that change decisions; no trace has those of [daemon].
+// Visits the keys that change decisions; no trace has those of [daemon] and [cluster].
 template <class Visit>
 void coordinator_keys(Visit&& visit) {
   for (const Key& key : keys) {
-    if (key.table != "daemon") visit(key);
+    if (key.table != "daemon" && key.table != "cluster") visit(key);
   }
 }
 
@@ -464,14 +618,18 @@ DaemonSettings with_cores(DaemonSettings settings) {
   if (settings.cores != 0) return settings;
   const auto nodes = parse_nodes(settings.nodes);
   for (const model::Node& node : nodes.value()) settings.cores += node.cores;
-  if (settings.cores != 0) return settings;
+  settings.counts_nodes = settings.cores == 0;
+  if (settings.counts_nodes) settings.cores = own_cores();
+  return settings;
+}
+
+std::int64_t own_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
   // A batch system or taskset may allow fewer cores than the machine has.
   const bool known = sched_getaffinity(0, sizeof allowed, &allowed) == 0;
-  settings.cores = known ? CPU_COUNT(&allowed) : std::thread::hardware_concurrency();
-  settings.cores = std::max<std::int64_t>(1, settings.cores);
-  return settings;
+  const std::int64_t cores = known ? CPU_COUNT(&allowed) : std::thread::hardware_concurrency();
+  return std::max<std::int64_t>(1, cores);
 }
 
 std::string print(const DaemonSettings& settings) {
@@ -510,7 +668,8 @@ coordinator::CoordinatorSettings for_coordinator(const DaemonSettings& settings)
           settings.cores,
           from_s(settings.join_limit_s),
           {from_s(settings.uncertainty_s), from_s(settings.reconfiguration_s),
-           flops ? policy::Objective::flops : policy::Objective::iterations, settings.least_gain},
+           flops ? policy::Objective::flops : policy::Objective::iterations, settings.least_gain,
+           size_limits.parse(settings.size_limits).value()},
           {policy::Metric::parse(settings.metric).value(), settings.most_interruptions, from_s(settings.turn_s),
            settings.interference},
           settings.most_slowdown,
@@ -526,7 +685,10 @@ coordinator::CoordinatorSettings for_coordinator(const DaemonSettings& settings)
           {{settings.direct, settings.divides_evenly,
             settings.most_loss < 0 ? std::optional<double>{} : 1 - settings.most_loss, settings.shared_server},
            settings.system_nodes,
-           settings.system_servers}};
+           settings.system_servers},
+          settings.request_scheduler,
+          weights.parse(settings.application_weights).value(),
+          from_s(settings.delegate_after_s)};
 }
 
 event::Properties for_trace(const DaemonSettings& settings) {

@@ -20,8 +20,22 @@ struct DaemonSettings {
   std::string trace;                  // path of the trace; "": a new file in <dir>/traces
   std::int64_t trace_part_mib = 256;  // size at which a trace continues in another file; 0: never
   std::int64_t trace_most_mib = 0;    // size of all parts, above which the oldest are removed; 0: no limit
+  double trace_part_h = 0;            // hours after which it does, too; 0: never
+  bool trace_compress = false;        // ended parts are compressed
   std::string log_level = "info";
+  std::string target_names;     // "PATH=NAME …" of the operator: file_system/target_name.hpp
   double exit_when_idle_s = 0;  // 0: the daemon never ends by idleness
+  std::string metrics;          // address of /metrics: metrics/address.hpp; "": none
+
+  std::string users = "own";  // whose programs take part: "own", or "all" of the node
+  std::string operators;      // group whose members may steer the programs of all users; "": none
+  // Several nodes: where a leader listens for agents, the leaders of an agent ("HOST:PORT …"), and the file of the key
+  // that all nodes of a cluster have, or "munge", with the socket of munged ("": libmunge's own).
+  std::string listen = "0.0.0.0:7117";
+  std::string leaders;
+  std::string key;
+  std::string munge_socket;
+  std::string address;  // host by which other nodes reach the I/O servers of this one; "": that of the link
 
   std::string policy = "cost";     // names joined by `+`: policy/combination.hpp
   std::string policy_file;         // path of a policy in Python; "": none
@@ -37,7 +51,8 @@ struct DaemonSettings {
   double interference = 2;
   // Seconds between two QUEUED_IO of a request that waits.
   double keep_alive_s = 1;
-  std::int64_t cores = 0;  // 0: as many as this machine has, see with_cores
+  std::int64_t cores = 0;     // 0: as many as this machine has, see with_cores
+  bool counts_nodes = false;  // set by with_cores: neither `cores` nor `nodes` says how many there are
   // Seconds in which processes that join an application must initialise MPI.
   double join_limit_s = 60;
   std::string nodes;  // "NAME:CORES …"; "": one node, with `cores`
@@ -47,6 +62,8 @@ struct DaemonSettings {
   bool learnt_hold = false;
   // Expected duration up to which an access is granted at once; 0: none.
   double small_access_s = 0;
+  // Seconds alone on a target after which it is delegated; 0: never.
+  double delegate_after_s = 5;
   // Policies for cores: uncertainty of predictions (-1: as observed), cost of a resize, goal, least gain, and
   // probing.
   double uncertainty_s = -1;
@@ -61,6 +78,10 @@ struct DaemonSettings {
   // True: each wait for another application is a DECISION.
   bool tell_waits = true;
   std::string target_policies;  // "TARGET=POLICY …" of the operator: target_policies.hpp
+  // The request scheduler of I/O servers ("": as each was started), and "APP=WEIGHT …" under `wfq`.
+  std::string request_scheduler;
+  std::string application_weights;
+  std::string size_limits;  // "APP=PROCESSES …": most that policies give
 
   // Rules of the policies that give forwarded applications I/O servers (allocation/allocation.hpp).
   bool direct = true;
@@ -82,6 +103,9 @@ Status set(DaemonSettings& settings, const std::string& key, const event::Value&
 // Returns the settings with a definite number of cores. A value of 0 becomes the cores of `nodes`, or else those of
 // this machine that this process may use.
 DaemonSettings with_cores(DaemonSettings settings);
+
+// Returns the number of cores of this node that the process may use, at least 1.
+std::int64_t own_cores();
 
 // Returns a hocket.toml with every key, its meaning as a comment, and its present value. read_file accepts it.
 std::string print(const DaemonSettings& settings);

@@ -1,16 +1,14 @@
 #include "config/target_policies.hpp"
 
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <cerrno>
 #include <cstring>
 #include <sstream>
 #include <string_view>
 
-#include "base/device_target.hpp"
 #include "coordinator/arbitration/policies_in_force.hpp"
+#include "file_system/ask_target.hpp"
 #include "policy/combination.hpp"
 
 namespace hocket::config {
@@ -21,9 +19,9 @@ using coordinator::PoliciesInForce;
 // Returns the name of a target: of the file system, as libhocket names it, if the word is an absolute path.
 Result<std::string> target_of(const std::string& word) {
   if (!word.starts_with('/')) return word;
-  struct stat status {};
-  if (stat(word.c_str(), &status) != 0) return Error{fmt::format("'{}': {}", word, std::strerror(errno))};
-  return device_target(major(status.st_dev), minor(status.st_dev));
+  std::string target = file_system::target_of_path(word);
+  if (target.empty()) return Error{fmt::format("'{}': {}", word, std::strerror(errno))};
+  return target;
 }
 
 Result<coordinator::TargetPolicy> policy_of(std::string_view name) {
@@ -59,6 +57,17 @@ Result<std::map<std::string, coordinator::TargetPolicy>> parse_target_policies(c
     return Error{
         fmt::format("{} targets have policies: at most {} may", targets.size(), PoliciesInForce::most_targets)};
   return targets;
+}
+
+Result<std::string> with_target_names(const std::string& text, const file_system::TargetNames& chosen) {
+  const auto parsed = parse_target_policies(text);
+  if (!parsed) return parsed.error();
+  std::map<std::string, coordinator::TargetPolicy> targets;
+  for (const auto& [target, set] : parsed.value()) {
+    const std::string name = file_system::renamed(chosen, file_system::target_called(target));
+    if (!targets.emplace(name, set).second) return Error{fmt::format("target '{}' is named twice", name)};
+  }
+  return text_of(targets);
 }
 
 std::string text_of(const std::map<std::string, coordinator::TargetPolicy>& targets) {

@@ -2,13 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
 
 #include <cstdlib>
 #include <fstream>
 
 #include "config/settings.hpp"
+#include "file_system/ask_target.hpp"
 
 namespace hocket::config {
 namespace {
@@ -20,12 +19,7 @@ std::string refusal(const std::string& text) {
   return targets ? "" : targets.error().text;
 }
 
-std::string name_of_root() {
-  struct stat status {};
-  stat("/", &status);
-  return "dev:" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
-}
-
+std::string name_of_root() { return file_system::target_of_path("/"); }
 TEST(TargetPolicies, APathStandsForItsFileSystem) {
   const auto targets = parse_target_policies("/=fcfs  pool=cost?");
   ASSERT_TRUE(targets.ok()) << targets.error().text;
@@ -63,6 +57,19 @@ TEST(TargetPolicies, ComeFromTheFileAndGoToTheTrace) {
   std::ofstream(path) << "[coordinator]\n\ntarget_policies = \"/no/such=fcfs\"\n";
   EXPECT_EQ(read_file(path, settings).error().text,
             path + ":3: coordinator.target_policies: '/no/such': No such file or directory");
+}
+
+TEST(TargetPolicies, ADeviceOfThisNodeStandsForItsFileSystem) {
+  const std::string name = name_of_root();
+  ASSERT_TRUE(name.starts_with("dev:")) << "this test needs / on a local file system";
+  const std::string device = name.substr(0, name.find('@'));
+  EXPECT_EQ(with_target_names(device + "=fcfs", {}).value(), name + "=fcfs");
+  EXPECT_EQ(with_target_names("dev:4095:1=fcfs? pool=cost", {}).value(), "dev:4095:1=fcfs? pool=cost");
+  EXPECT_EQ(with_target_names(device + "=fcfs /=cost", {}).error().text, "target '" + name + "' is named twice");
+  EXPECT_EQ(with_target_names("/=fcfs", {{"/", "disk"}}).value(), "disk=fcfs");
+  DaemonSettings settings;
+  settings.target_policies = device + "=fcfs";
+  EXPECT_EQ(from_trace(for_trace(settings), 2).value().target_policies, device + "=fcfs") << "an old trace keeps it";
 }
 
 }  // namespace

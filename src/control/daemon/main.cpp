@@ -1,4 +1,5 @@
-// The program hocketd: one runs on each node, and one of them leads. It decides when applications use shared storage.
+// The program hocketd decides when applications use shared storage: those of its node, or as the leader of a cluster
+// those of all nodes that have an agent. An agent is this program, too.
 // This file parses options, merges them with hocket.toml, and starts the leader, a replay, a listing, or the
 // explanation of events.
 #include <spdlog/pattern_formatter.h>
@@ -10,17 +11,28 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 
 #include "base/utf8.hpp"
 #include "bus/private_directory.hpp"
 #include "config/settings.hpp"
+#include "config/target_policies.hpp"
 #include "daemon/explaining.hpp"
+#include "daemon/for_servers.hpp"
 #include "daemon/leader.hpp"
+#include "daemon/relaying.hpp"
 #include "daemon/replay.hpp"
 #include "daemon/runtime_directory.hpp"
+#include "file_system/ask_target.hpp"
+#include "link/key.hpp"
 #include "policy/core_policy.hpp"
 #include "policy/policy.hpp"
 
@@ -39,7 +51,7 @@ int complain(const Error& error, int code) {
 
 // The options of the command line; an absent one leaves the configuration's value in force.
 struct DaemonOptions {
-  std::optional<std::string> config, dir, policy, policy_file, metric, trace, replay;
+  std::optional<std::string> config, dir, policy, policy_file, metric, metrics, trace, replay;
   std::optional<double> exit_when_idle_s, most_loss;
   std::optional<std::int64_t> system_nodes, system_servers;
   bool no_direct = false;
@@ -47,7 +59,13 @@ struct DaemonOptions {
   bool shared_server = false;
   bool print_config = false;
   bool print_policies = false;
+  bool leader = false;
+  bool agent = false;
+  bool munge = false;
+  std::optional<std::string> listen, leaders, key, address, make_key, users;
   bool explain = false;
+  std::optional<std::string> target_of;
+  bool print_targets = false;
 };
 
 // Declares the options. Their values are checked in settings_from, with those of hocket.toml.
@@ -59,8 +77,23 @@ void declare(CLI::App& app, DaemonOptions& options) {
   app.add_option("--policy-file", options.policy_file, "a policy in Python, which replaces the policy of its kind");
   app.add_option("--trace", options.trace,
                  "file of the trace, replaced if it exists (default: a new one in DIR/traces)");
+  auto* const leader = app.add_flag("--leader", options.leader, "lead a cluster: agents of other nodes may join");
+  app.add_flag("--agent", options.agent, "carry what this node's members say to a leader, and decide nothing")
+      ->excludes(leader);
+  app.add_option("--users", options.users, "all: programs of all users of the node take part; own: those of this user");
+  app.add_option("--listen", options.listen, "HOST:PORT at which the leader takes agents");
+  app.add_option("--leaders", options.leaders,
+                 "HOST:PORT of leaders, joined by blanks; the agent uses the first one "
+                 "that answers");
+  app.add_option("--key", options.key, "file of the key that all nodes of the cluster have");
+  app.add_flag("--munge", options.munge, "agents and leader know each other by MUNGE, in place of a key");
+  app.add_option("--address", options.address,
+                 "HOST by which other nodes reach the I/O servers of this one (default: that of the link)");
+  app.add_option("--make-key", options.make_key, "write a new key to FILE, and exit");
   app.add_option("--exit-when-idle", options.exit_when_idle_s,
                  "exit after this many SECONDS without a connected member");
+  app.add_option("--metrics", options.metrics,
+                 "serve /metrics for Prometheus at HOST:PORT or unix:/PATH (default: nowhere)");
   app.add_flag("--no-direct", options.no_direct,
                "policies that give out I/O servers give each application one at least");
   app.add_flag("--divide-evenly", options.divide_evenly, "I/O servers of an application divide its nodes");
@@ -81,6 +114,10 @@ void declare(CLI::App& app, DaemonOptions& options) {
   app.add_flag(
       "--explain", options.explain,
       "read DECISION and OUTCOME events, one line each as in a trace, print their sentences as JSON, and exit");
+  app.add_option("--target-of", options.target_of,
+                 "print the name of the target of a PATH, or of a device as dev:8:1, and exit");
+  app.add_flag("--print-targets", options.print_targets,
+               "print NAME, DEVICE and MOUNT POINT of each mounted target, and exit");
   app.set_version_flag("--version", std::string{"hocketd "} + HOCKET_VERSION);
 }
 
@@ -111,12 +148,36 @@ Result<config::DaemonSettings> settings_from(const DaemonOptions& options) {
     done = config::set(settings, "coordinator.policy_file", *options.policy_file, "--policy-file");
   }
   if (done && options.trace) done = config::set(settings, "daemon.trace", *options.trace, "--trace");
+  if (done && options.metrics) done = config::set(settings, "daemon.metrics", *options.metrics, "--metrics");
   if (done && options.exit_when_idle_s) {
     done = config::set(settings, "daemon.exit_when_idle_s", *options.exit_when_idle_s, "--exit-when-idle");
   }
+  if (done && options.users) done = config::set(settings, "daemon.users", *options.users, "--users");
+  if (done && options.listen) done = config::set(settings, "cluster.listen", *options.listen, "--listen");
+  if (done && options.leaders) done = config::set(settings, "cluster.leaders", *options.leaders, "--leaders");
+  if (done && options.key)
+    done = config::set(settings, "cluster.key", std::filesystem::absolute(*options.key).string(), "--key");
+  if (done && options.address) done = config::set(settings, "cluster.address", *options.address, "--address");
   if (done) done = set_arbitration(options, settings);
+  if (done && options.key && options.munge) done = Error{"--key and --munge: give one of them"};
+  if (done && options.munge) done = config::set(settings, "cluster.key", std::string{"munge"}, "--munge");
+  const bool is_for_cluster = options.listen || options.leaders || options.key || options.munge || options.address;
+  if (done && is_for_cluster && !options.agent && !options.leader)
+    done =
+        Error{"--listen, --leaders, --key, --munge and --address are for --leader and --agent: give one of these, too"};
+  if (done && options.agent && settings.leaders.empty())
+    done =
+        Error{"an agent needs the addresses of leaders: --leaders HOST:PORT, or 'leaders' in [cluster] of hocket.toml"};
   if (!done) return done.error();
   if (settings.dir.empty()) settings.dir = bus::runtime_directory();
+  const char* const names = std::getenv(file_system::target_names_variable);
+  if (const auto parsed = file_system::parse_target_names(names ? names : ""); !parsed)
+    return Error{std::string{file_system::target_names_variable} + ": " + parsed.error().text};
+  // The check of the key has passed. Devices and chosen names are of this node, so a replay must not look them up.
+  const auto chosen = file_system::parse_target_names(settings.target_names);
+  auto named = config::with_target_names(settings.target_policies, chosen.value());
+  if (!named) return Error{"coordinator.target_policies: " + named.error().text};
+  settings.target_policies = std::move(named).value();
   return settings;
 }
 
@@ -161,20 +222,70 @@ void prepare_process() {
   setrlimit(RLIMIT_NOFILE, &files);
 }
 
-// Becomes the leader of the runtime directory and serves until the daemon ends. Returns the exit code.
-int lead(const config::DaemonSettings& settings) {
+// The thread that decides writes the log and the files for I/O servers (docs/design/hanging-files.md).
+void warn_of_network_file_system(const std::string& directory) {
+  const std::string name = file_system::target_of_path(directory);
+  constexpr std::array local{"dev:", "zfs:", "btrfs:", "bindfs:"};
+  const bool is_local = std::ranges::any_of(local, [&](const char* begin) { return name.starts_with(begin); });
+  if (is_local || !file_system::names_file_system(name)) return;
+  spdlog::warn("{} is on the network file system {}: while that hangs, so does each grant; use a local one (--dir)",
+               directory, name);
+}
+
+// A process that started the daemon may wait for this line.
+void tell_listening(const std::string& socket) {
+  std::printf("hocketd %d listens on %s\n", getpid(), socket.c_str());
+  std::fflush(stdout);
+}
+
+// Reads the key of the cluster, and leaves the secret that follows from it to the servers of the node.
+Result<std::unique_ptr<link::Tls>> tls_of(const config::DaemonSettings& settings) {
+  if (settings.key.empty())
+    return Error{
+        "the cluster has no key: make one with hocketd --make-key FILE, copy it to all nodes, and name it with "
+        "--key or 'key' in [cluster] of hocket.toml; or give --munge, where MUNGE runs"};
+  if (settings.key == "munge") {
+    auto munge = link::Munge::load(settings.munge_socket);
+    if (!munge) return munge.error();
+    return link::Tls::with_munge(std::move(munge).value());
+  }
+  auto key = link::read_key(settings.key);
+  if (!key) return key.error();
+  if (settings.users != "all") {
+    const auto secret = link::secret_of_servers(key.value());
+    const Status left = secret ? daemon::leave_secret(settings.dir, secret.value()) : Status{secret.error()};
+    if (!left) return left.error();
+  }
+  return link::Tls::with_key(std::move(key).value());
+}
+
+// Holds the runtime directory and serves until the daemon ends. Returns the exit code.
+int serve(const config::DaemonSettings& settings, bool is_agent, bool is_leader) {
   prepare_process();
-  if (const Status ready = bus::make_private_directory(settings.dir, "--dir"); !ready)
+  if (const Status ready = bus::make_runtime_directory(settings.dir, "--dir", settings.users == "all"); !ready)
     return complain(ready.error(), failed);
   // The lock must outlive the leader: it marks this process as the one that leads in the directory.
   const auto lock = daemon::take_lead(settings.dir);
   if (!lock) return complain(lock.error(), failed);
+  std::unique_ptr<link::Tls> tls;
+  if (is_agent || is_leader) {
+    auto made = tls_of(settings);
+    if (!made) return complain(made.error(), failed);
+    tls = std::move(made).value();
+  }
+  const bool has_address = (is_agent || is_leader) && settings.users != "all";
+  if (const Status left = daemon::leave_address(settings.dir, has_address ? settings.address : ""); !left)
+    return complain(left.error(), failed);
+  daemon::leave_target_names(settings.dir, settings.target_names, settings.users == "all");
   open_log(settings);
-  const auto leader = daemon::Leader::start(config::with_cores(settings), settings.dir);
+  warn_of_network_file_system(settings.dir);
+  if (is_agent) {
+    const Status relayed = daemon::relay(settings, settings.dir, std::move(tls), tell_listening);
+    return relayed ? 0 : complain(relayed.error(), failed);
+  }
+  const auto leader = daemon::Leader::start(config::with_cores(settings), settings.dir, std::move(tls));
   if (!leader) return complain(leader.error(), failed);
-  // A process that started the daemon may wait for this line.
-  std::printf("hocketd %d listens on %s\n", getpid(), leader.value()->socket().c_str());
-  std::fflush(stdout);
+  tell_listening(leader.value()->socket());
   leader.value()->run();
   return 0;
 }
@@ -190,6 +301,24 @@ void print_policies() {
     print(one->name, one->kind == policy::CoreKind::sharing ? "sharing" : "interference", one->summary);
   }
   for (const policy::ServerPolicy* one : policy::server_policies()) print(one->name, "servers", one->summary);
+}
+
+// Prints tab-separated lines, which tools read.
+void print_targets() {
+  for (const auto& [name, mount] : file_system::mounted_targets()) {
+    std::printf("%s\t%u:%u\t%s\n", name.c_str(), mount.device.major_number, mount.device.minor_number,
+                printable(mount.point).c_str());
+  }
+}
+
+int print_target_of(const std::string& text) {
+  // Names of targets may contain slashes, after a colon: "nfs:nas:/home".
+  const std::string begin = text.substr(0, text.find_first_of(":/"));
+  const bool is_path = text[begin.size()] == '/' || text == "." || text == "..";
+  const std::string name = is_path ? file_system::target_of_path(text) : file_system::target_called(text);
+  if (name.empty()) return complain(Error{"'" + text + "': " + std::strerror(errno)}, failed);
+  std::puts(name.c_str());
+  return 0;
 }
 
 int replay(const std::string& trace, const std::string& policy_file) {
@@ -216,9 +345,18 @@ int main(int argc, char** argv) {
     print_policies();
     return 0;
   }
+  if (options.target_of) return print_target_of(*options.target_of);
+  if (options.print_targets) {
+    print_targets();
+    return 0;
+  }
   if (options.explain) {
     const Status explained = daemon::explain_lines(std::cin, std::cout);
     return explained ? 0 : complain(explained.error(), failed);
+  }
+  if (options.make_key) {
+    const Status made = link::make_key(*options.make_key);
+    return made ? 0 : complain(made.error(), failed);
   }
   if (options.replay) return replay(*options.replay, options.policy_file.value_or(""));
   const auto settings = settings_from(options);
@@ -227,5 +365,5 @@ int main(int argc, char** argv) {
     std::fputs(config::print(settings.value()).c_str(), stdout);
     return 0;
   }
-  return lead(settings.value());
+  return serve(settings.value(), options.agent, options.leader);
 }

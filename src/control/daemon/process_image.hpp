@@ -24,6 +24,8 @@ struct ProcessImage {
   std::array<rlimit, RLIM_NLIMITS> limits{};
   bus::Fd out;  // its stdout and stderr, open for writing
   bus::Fd err;
+  bool ends_with_daemon = false;  // SIGTERM ends it when the process `daemon` ends, its parent
+  pid_t daemon = 0;
 };
 
 // Returns the image of the process `pid`, which must belong to this user. Returns an error if the process has ended,

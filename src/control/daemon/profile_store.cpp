@@ -41,7 +41,7 @@ void bind_text(const Statement& statement, int place, const std::string& text) {
 }
 
 // Opens the file. The busy timeout bounds how long a lock of another process can block the daemon.
-Result<Database> open(const std::string& path, int mode = SQLITE_OPEN_READONLY) {
+Result<Database> open_database(const std::string& path, int mode = SQLITE_OPEN_READONLY) {
   sqlite3* made = nullptr;
   const int code = sqlite3_open_v2(path.c_str(), &made, mode, nullptr);
   Database db{made};
@@ -220,15 +220,16 @@ Result<std::string> ProfileStore::fingerprint(const std::string& executable) {
   return sha256;
 }
 
-Result<std::vector<event::Profile>> ProfileStore::find(const std::string& executable, AppId app) {
+Result<std::vector<event::Profile>> ProfileStore::find(const std::string& executable, AppId app,
+                                                       const std::string& told) {
   std::vector<event::Profile> none;
   if (path_.empty() || executable.empty() || access(path_.c_str(), F_OK) != 0) return none;
   const auto in_store = [this](const Error& error) {
     return Error{fmt::format("profiles: {}: {}; continuing without profiles", path_, error.text)};
   };
-  auto db = open(path_);
+  auto db = open_database(path_);
   if (!db) return in_store(db.error());
-  const auto sha256 = fingerprint(executable);
+  const auto sha256 = told.empty() ? fingerprint(executable) : Result<std::string>{told};
   if (!sha256) return none;  // the executable may have been replaced while the program runs
   auto points = read_points(db.value().get(), base_name(executable), sha256.value(), app);
   if (!points) return in_store(points.error());
@@ -236,16 +237,17 @@ Result<std::vector<event::Profile>> ProfileStore::find(const std::string& execut
 }
 
 Status ProfileStore::put(const std::string& executable, const std::string& mpi,
-                         const std::vector<event::Profile>& points, std::int64_t measured_unix_s) {
+                         const std::vector<event::Profile>& points, std::int64_t measured_unix_s,
+                         const std::string& told) {
   if (path_.empty() || points.empty()) return success();
   const auto in_store = [this](const std::string& why) {
     return Error{fmt::format("profiles: {}: {}; the measurements are lost", path_, why)};
   };
-  const auto sha256 = fingerprint(executable);
+  const auto sha256 = told.empty() ? fingerprint(executable) : Result<std::string>{told};
   if (!sha256) return success();  // the executable may have been replaced while the program ran
   std::error_code failed;
   std::filesystem::create_directories(std::filesystem::path{path_}.parent_path(), failed);
-  auto db = open(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  auto db = open_database(path_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   if (!db) return in_store(db.error().text);
   sqlite3* into = db.value().get();
   if (const Status made = execute(into, create); !made) return in_store(made.error().text);

@@ -32,12 +32,14 @@ class ProfileStore {
 
   // Returns the points of the program with this executable, by ascending processes, with `app` in each. Returns none
   // if the store does not exist or does not know the program. The error says in one line why the store, or a value,
-  // is unusable.
-  Result<std::vector<event::Profile>> find(const std::string& executable, AppId app);
+  // is unusable. `sha256`: the fingerprint of the executable, if it is on another node; "": it is read here.
+  Result<std::vector<event::Profile>> find(const std::string& executable, AppId app, const std::string& sha256 = {});
   // Stores points that were measured in a run, all or none. Points of the same size are replaced. Creates the store
   // if there is none. Does not wait for the disk, because the daemon has applications to answer.
   Status put(const std::string& executable, const std::string& mpi, const std::vector<event::Profile>& points,
-             std::int64_t measured_unix_s);
+             std::int64_t measured_unix_s, const std::string& sha256 = {});
+  // Returns the fingerprint of an executable of this node.
+  Result<std::string> fingerprint(const std::string& executable);
 
  private:
   // A cached fingerprint. It is computed again only if size or time of the file change: programs may be large.
@@ -46,7 +48,6 @@ class ProfileStore {
     std::int64_t modified_ns = 0;
     std::string sha256;
   };
-  Result<std::string> fingerprint(const std::string& executable);
 
   std::string path_;
   std::map<std::string, Fingerprint> fingerprints_;  // key: path of the executable

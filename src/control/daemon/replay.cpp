@@ -48,6 +48,13 @@ class Replay {
       if (!record) return record.error();
       if (!record.value()) break;
       trace::Record& r = *record.value();
+      if (const auto* lost = std::get_if<event::EventsLost>(&r.event.body)) {
+        gap_ = fmt::format(
+            "; {} records are missing at line {} of {}, because hocketd's disk was slower than they "
+            "came: the replay ends there",
+            lost->events, reader.line(), path_);
+        return settle(reader.line(), "a gap");
+      }
       if (r.direction == trace::Direction::out) {
         recorded_.push_back({std::move(r.event), std::move(r.missing), reader.line()});
         continue;
@@ -61,6 +68,8 @@ class Replay {
     return settle(reader.line(), "the end of the trace");
   }
 
+  // Returns a text about the gap at which the replay has ended; "": there was none.
+  const std::string& gap() const { return gap_; }
   std::string agreement() const {
     return fmt::format("{} events and {} commands agree", events_ - std::min(events_, differing_), commands_);
   }
@@ -139,6 +148,7 @@ class Replay {
   std::vector<event::Event> due_;   // commands of the coordinator after it
   std::vector<Recorded> recorded_;  // commands of the trace after it
   std::string list_;
+  std::string gap_;
   std::size_t events_ = 0;
   std::size_t commands_ = 0;
   std::size_t differing_ = 0;  // events with other commands
@@ -147,7 +157,7 @@ class Replay {
 // Returns the path of a part that `from` names, or an error if it is missing. The set detects a cycle.
 Result<std::string> part_beside(const std::string& from, std::size_t line, const std::string& relation,
                                 const std::string& name, std::set<std::string>& seen) {
-  const std::string path = (std::filesystem::path{from}.parent_path() / name).string();
+  const std::string path = trace::present_path((std::filesystem::path{from}.parent_path() / name).string());
   std::error_code ignored;
   if (seen.insert(path).second && std::filesystem::exists(path, ignored)) return path;
   return Error{fmt::format("{}, line {}: the trace {} {}, which does not exist: keep the parts of a trace together",
@@ -218,6 +228,7 @@ Result<std::string> replay(const std::string& trace, const std::string& policy_f
       run = std::move(prepared).value();
     }
     if (const Status agrees = run->run(part, reader.value()); !agrees) return agrees.error();
+    if (!run->gap().empty()) break;
     cut_short = reader.value().was_cut_short();
     const std::string& next = reader.value().continued_by();
     if (next.empty() || i + 1 < parts.size()) continue;
@@ -225,12 +236,13 @@ Result<std::string> replay(const std::string& trace, const std::string& policy_f
     if (!path) return path.error();
     parts.push_back(std::move(path).value());
   }
-  return fmt::format("{}: {}{}{}{}{}", trace, run->agreement(),
+  return fmt::format("{}: {}{}{}{}{}{}", trace, run->agreement(),
                      before == 0 ? ""
                                  : fmt::format(", with those of the {} it continues",
                                                before == 1 ? "trace" : fmt::format("{} traces", before)),
                      cut_short ? "; the last line was cut short" : "",
-                     parts.size() == before + 1 ? "" : fmt::format(", in {} parts", parts.size()), run->differences());
+                     parts.size() == before + 1 ? "" : fmt::format(", in {} parts", parts.size()), run->gap(),
+                     run->differences());
 }
 
 }  // namespace hocket::daemon

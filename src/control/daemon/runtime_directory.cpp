@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -45,6 +46,16 @@ Result<bus::Fd> take_lead(const std::string& directory) {
   const std::string pid = std::to_string(getpid()) + "\n";
   if (ftruncate(lock.get(), 0) == 0) (void)!pwrite(lock.get(), pid.data(), pid.size(), 0);
   return lock;
+}
+
+void leave_target_names(const std::string& directory, const std::string& names, bool for_all_users) {
+  const std::string path = directory + "/target-names";
+  unlink(path.c_str());
+  if (names.empty()) return;
+  const bus::Fd file{open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!file) return;
+  (void)!write(file.get(), names.data(), names.size());
+  if (for_all_users) fchmod(file.get(), 0644);
 }
 
 }  // namespace hocket::daemon

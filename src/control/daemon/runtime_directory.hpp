@@ -12,4 +12,8 @@ namespace hocket::daemon {
 // process ends in any way. Returns an error that names the leading process if there is one.
 Result<bus::Fd> take_lead(const std::string& directory);
 
+// Leaves the operator's names of targets in the directory, where tools find them for the programs that they start. No
+// names: no file.
+void leave_target_names(const std::string& directory, const std::string& names, bool for_all_users);
+
 }  // namespace hocket::daemon

@@ -40,13 +40,16 @@ std::string program_of(std::int64_t pid) {
 
 ServerProcesses::ServerProcesses() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {}
 
-Status ServerProcesses::watch(MemberId member, const std::string& server, std::int64_t pid) {
+Status ServerProcesses::watch(MemberId member, const event::Server& server) {
+  const std::int64_t pid = server.pid;
   for (const auto& [key, one] : watched_) {
-    if (one.server == server && one.pid == pid) return success();  // it has registered again
+    const bool is_it = one.server.server == server.server && one.server.pid == pid;
+    if (is_it && one.server.instance == server.instance) return success();  // it has registered again
   }
-  unwatched_[member] = {server, pid};
+  const event::ServerEnded ended{server.server, pid, server.instance};
+  if (member) unwatched_[member] = ended;
   if (pid <= 0) return Error{"its process is in another PID namespace"};
-  Watched one{server, pid, open_process(pid)};
+  Watched one{ended, open_process(pid)};
   if (!one.process) return Error{fmt::format("pidfd_open of process {}: {}", pid, error_text(errno))};
   // The process still exists after the look, so it is the one that the program's name belongs to.
   const std::string program = program_of(pid);
@@ -73,12 +76,22 @@ void ServerProcesses::left(MemberId member, bool closed) {
 }
 
 Status ServerProcesses::kill(const std::string& server, std::int64_t pid) const {
-  for (const auto& [key, one] : watched_) {
-    if (one.server != server || one.pid != pid) continue;
-    if (syscall(SYS_pidfd_send_signal, one.process.get(), SIGKILL, nullptr, 0) == 0) return success();
-    return Error{fmt::format("cannot kill process {}: {}", pid, error_text(errno))};
-  }
+  for (const auto& [key, one] : watched_)
+    if (one.server.server == server && one.server.pid == pid) return signal(one, SIGKILL);
   return Error{fmt::format("process {} is not watched", pid)};
+}
+
+Status ServerProcesses::end(const std::string& server, const std::string& instance) const {
+  for (const auto& [key, one] : watched_)
+    if (one.server.server == server && (instance.empty() || one.server.instance == instance))
+      return signal(one, SIGTERM);
+  return Error{"its process is not watched: end it on its node"};
+}
+
+Status ServerProcesses::signal(const Watched& one, int number) {
+  if (syscall(SYS_pidfd_send_signal, one.process.get(), number, nullptr, 0) == 0) return success();
+  return Error{
+      fmt::format("cannot {} process {}: {}", number == SIGKILL ? "kill" : "end", one.server.pid, error_text(errno))};
 }
 
 void ServerProcesses::collect() {
@@ -87,7 +100,7 @@ void ServerProcesses::collect() {
   for (int i = 0; i < count; ++i) {
     const auto found = watched_.find(ready.at(static_cast<std::size_t>(i)).data.u64);
     if (found == watched_.end()) continue;
-    ended_.push_back({found->second.server, found->second.pid});
+    ended_.push_back(std::move(found->second.server));
     watched_.erase(found);
   }
 }

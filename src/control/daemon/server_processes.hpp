@@ -27,13 +27,16 @@ class ServerProcesses {
   // Returns a descriptor that is readable when a watched process has ended: call `collect` then.
   int descriptor() const { return epoll_.get(); }
 
-  // Watches the process of a server that has registered. `pid` is the one that the kernel gives for its connection.
+  // Watches the process of a server that has registered. Its pid is the one that the kernel gives for its connection.
   // The error says why it cannot be watched; then the end of its connection counts as its end.
-  Status watch(MemberId member, const std::string& server, std::int64_t pid);
+  Status watch(MemberId member, const event::Server& server);
   // Notes that the member's connection has ended. `closed`: by the process itself, which includes its end.
   void left(MemberId member, bool closed);
   // Kills the process of a server. Its end is noticed later.
   Status kill(const std::string& server, std::int64_t pid) const;
+
+  // Ends this run of a server in order (SIGTERM); "" for `instance`: any run. The error says why it cannot.
+  Status end(const std::string& server, const std::string& instance) const;
 
   // Notices which watched processes have ended.
   void collect();
@@ -42,10 +45,11 @@ class ServerProcesses {
 
  private:
   struct Watched {
-    std::string server;
-    std::int64_t pid = 0;
-    Fd process;  // pidfd
+    event::ServerEnded server;  // as its end will be reported
+    Fd process;                 // pidfd
   };
+
+  static Status signal(const Watched& one, int number);
 
   Fd epoll_;
   std::uint64_t last_ = 0;

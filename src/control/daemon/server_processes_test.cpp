@@ -52,6 +52,14 @@ class ServerProcessesTest : public ::testing::Test {
     return processes_.take_ended();
   }
 
+  static event::Server named(const std::string& name, std::int64_t pid) {
+    event::Server server;
+    server.server = name;
+    server.pid = pid;
+    server.instance = "0123456789abcdef";
+    return server;
+  }
+
   static constexpr MemberId member{7};
   std::filesystem::path directory_;
   ServerProcesses processes_;
@@ -59,8 +67,8 @@ class ServerProcessesTest : public ::testing::Test {
 
 TEST_F(ServerProcessesTest, KillsAStoppedServerAndNoticesItsEnd) {
   const Sleeper server(directory_, "hocket-server");
-  ASSERT_TRUE(processes_.watch(member, "s1", server.pid));
-  ASSERT_TRUE(processes_.watch(MemberId{8}, "s1", server.pid)) << "it registers again";
+  ASSERT_TRUE(processes_.watch(member, named("s1", server.pid)));
+  ASSERT_TRUE(processes_.watch(MemberId{8}, named("s1", server.pid))) << "it registers again";
   kill(server.pid, SIGSTOP);
   processes_.collect();
   EXPECT_TRUE(processes_.take_ended().empty());
@@ -71,27 +79,41 @@ TEST_F(ServerProcessesTest, KillsAStoppedServerAndNoticesItsEnd) {
   ASSERT_EQ(ended.size(), 1U);
   EXPECT_EQ(ended.front().server, "s1");
   EXPECT_EQ(ended.front().pid, server.pid);
+  EXPECT_EQ(ended.front().instance, "0123456789abcdef");
   processes_.left(member, true);
   EXPECT_TRUE(processes_.take_ended().empty()) << "each end is reported once";
   EXPECT_FALSE(processes_.kill("s1", server.pid));
 }
 
+TEST_F(ServerProcessesTest, EndsTheRunThatIsMeantInOrder) {
+  const Sleeper server(directory_, "hocket-server");
+  ASSERT_TRUE(processes_.watch(member, named("s1", server.pid)));
+  const Status other = processes_.end("s1", "0123456789abcdee");
+  ASSERT_FALSE(other) << "another run";
+  EXPECT_NE(other.error().text.find("is not watched"), std::string::npos) << other.error().text;
+  ASSERT_TRUE(processes_.end("s1", ""));
+  EXPECT_EQ(await_end().size(), 1U);
+  int status = 0;
+  ASSERT_EQ(waitpid(server.pid, &status, 0), server.pid);
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+}
+
 TEST_F(ServerProcessesTest, KillsNothingButServers) {
   const Sleeper other(directory_, "other");
-  const Status watched = processes_.watch(member, "s1", other.pid);
+  const Status watched = processes_.watch(member, named("s1", other.pid));
   ASSERT_FALSE(watched);
   EXPECT_NE(watched.error().text.find("runs 'other', not hocket-server"), std::string::npos) << watched.error().text;
   EXPECT_FALSE(processes_.kill("s1", other.pid));
-  EXPECT_FALSE(processes_.watch(MemberId{8}, "s2", 0)) << "in another PID namespace";
+  EXPECT_FALSE(processes_.watch(MemberId{8}, named("s2", 0))) << "in another PID namespace";
 }
 
 TEST_F(ServerProcessesTest, TheEndOfTheConnectionCountsForOneThatCannotBeWatched) {
-  EXPECT_FALSE(processes_.watch(member, "s1", 0));
+  EXPECT_FALSE(processes_.watch(member, named("s1", 0)));
   processes_.left(MemberId{8}, true);
   EXPECT_TRUE(processes_.take_ended().empty()) << "another member";
   processes_.left(member, true);
   EXPECT_EQ(processes_.take_ended().size(), 1U);
-  EXPECT_FALSE(processes_.watch(member, "s1", 0));
+  EXPECT_FALSE(processes_.watch(member, named("s1", 0)));
   processes_.left(member, false);
   EXPECT_TRUE(processes_.take_ended().empty()) << "hocketd has dropped it: it may live";
 }

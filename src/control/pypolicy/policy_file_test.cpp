@@ -91,10 +91,12 @@ class PolicyFiles : public testing::Test {
     EXPECT_TRUE(file.ok()) << (file.ok() ? "" : file.error().text);
     if (!file) return {};
     using std::chrono::milliseconds;
-    policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", "", true, 3, 4, 5, 6, milliseconds{500},
+    policy::ServerStatus servers[] = {{"s1", MemberId{3}, "up", "/scratch", "", "", true, 3, 4, 5, 6, milliseconds{500},
                                        milliseconds{250}, model::SlowServers::Finding{}},
-                                      {"s2", MemberId{4}, "up", "/scratch", ""}};
+                                      {"s2", MemberId{4}, "up", "/scratch", "", ""}};
     servers[1].weight = 3;
+    servers[0].scheduler = "wfq";
+    servers[0].forward_queue = 9;
     const policy::AssignedServers assigned[] = {{applications_[1]->id, {"s1", "s2"}, true, 7, 6}};
     const policy::TunedApplication tuned[] = {{applications_[1]->id, {2, 4096, ""}, {3, 4096, "list"}, "aggregators"}};
     return file.value().policy.servers->decide({cluster_, servers, assigned, tuned, now}, event_).changes;
@@ -368,6 +370,7 @@ TEST_F(PolicyFiles, SeeServersAndCommandThem) {
       "  assert (given.application.name, given.servers) == ('b', ('s1', 's2'))\n"
       "  assert (given.by_hand, given.epoch, given.adopted) == (True, 7, 6)\n"
       "  assert (s1.weight, s2.weight) == (8, 3)\n"
+      "  assert (s1.scheduler, s1.forward_queue, s2.scheduler) == ('wfq', 9, '')\n"
       "  tuned, = view.tuned\n"
       "  assert (tuned.application.name, tuned.aggregators, tuned.buffer_bytes, tuned.method) == ('b', 2, 4096, '')\n"
       "  assert (tuned.used_aggregators, tuned.used_buffer_bytes, tuned.used_method) == (3, 4096, 'list')\n"
@@ -404,6 +407,23 @@ TEST_F(PolicyFiles, SeeServersAndCommandThem) {
   EXPECT_EQ(changes[8].text, "why");
 }
 
+TEST_F(PolicyFiles, ScheduleForwardedCallsAndWeighApplications) {
+  const auto changes = changed(
+      "  return [{'schedule': view.servers[0], 'scheduler': 'wfq', 'text': 'why'},\n"
+      "          {'weigh_application': view.applications[1], 'weight': 3}, {'weigh_application': 'a', 'weight': 0}]\n");
+  EXPECT_THAT(said_, IsEmpty());
+  ASSERT_EQ(changes.size(), 3);
+  using Action = policy::ServerChange::Action;
+  EXPECT_EQ(changes[0].action, Action::schedule);
+  EXPECT_EQ(changes[0].server, "s1");
+  EXPECT_EQ(changes[0].scheduler, "wfq");
+  EXPECT_EQ(changes[0].text, "why");
+  EXPECT_EQ(changes[1].action, Action::weigh_application);
+  EXPECT_EQ(changes[1].application, applications_[1]->id);
+  EXPECT_EQ(changes[1].weight, 3);
+  EXPECT_EQ(changes[2].weight, 0) << "the coordinator says that it is too little";
+}
+
 TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
   const std::pair<const char*, const char*> wrong[] = {
       {"  raise ValueError('no')\n", "ValueError: no"},
@@ -421,7 +441,12 @@ TEST_F(PolicyFiles, AMistakeAboutServersChangesNothing) {
       {"  return [{'weigh': 's1'}]\n", "it has no 'weight'"},
       {"  return [{'weigh': 's1', 'weight': 0.5}]\n", "'weight' is 0.5: give a whole number"},
       {"  return [{'weigh': None, 'weight': 3}]\n", "'weigh' is None, which is not a server or its name"},
-      {"  return [{'add': 's1', 'weight': 3}]\n", "'weight' belongs to 'weigh'"},
+      {"  return [{'add': 's1', 'weight': 3}]\n", "'weight' belongs to 'weigh' or 'weigh_application'"},
+      {"  return [{'weigh_application': 'a'}]\n", "it has no 'weight'"},
+      {"  return [{'weigh_application': 's1', 'weight': 3}]\n", "which is not an application of the view"},
+      {"  return [{'schedule': 's1'}]\n", "it has no 'scheduler'"},
+      {"  return [{'schedule': 's1', 'scheduler': 3}]\n", "'scheduler' is 3: give a text"},
+      {"  return [{'add': 's1', 'scheduler': 'wfq'}]\n", "'scheduler' belongs to 'schedule'"},
       {"  return [{'tune': 'c'}]\n", "'tune' is 'c', which is not an application of the view"},
       {"  return [{'tune': 'a', 'aggregators': None}]\n", "'aggregators' is None: give a whole number"},
       {"  return [{'tune': 'a', 'method': 3}]\n", "'method' is 3: give a text"},

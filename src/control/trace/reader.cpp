@@ -41,11 +41,11 @@ Error Reader::wrong(const std::string& what) const {
 
 Result<Reader> Reader::open(const std::string& path) {
   Reader reader{path};
-  if (!reader.file_) {
+  if (!reader.file_.is_open()) {
     return Error{"cannot read the trace " + path + ": " + std::generic_category().message(errno)};
   }
   // A directory can be opened and then reads like an empty file.
-  if (std::error_code ignored; std::filesystem::is_directory(path, ignored)) {
+  if (std::error_code ignored; std::filesystem::is_directory(reader.path_, ignored)) {
     return Error{"cannot read the trace " + path + ": it is a directory"};
   }
   if (const Status read = reader.read_header(); !read) return read.error();
@@ -54,8 +54,9 @@ Result<Reader> Reader::open(const std::string& path) {
 
 Status Reader::read_header() {
   std::string line;
-  std::getline(file_, line);
+  file_.next(line);
   line_ = 1;
+  if (!file_.error().empty()) return wrong("the file is damaged: " + file_.error());
   const nlohmann::ordered_json json = nlohmann::ordered_json::parse(line, nullptr, false);
   // Any other file is refused before its lines are read.
   if (json.is_discarded() || !json.is_object() || !json.contains("hocket_trace")) {
@@ -78,13 +79,19 @@ Status Reader::read_header() {
 
 Result<std::optional<Record>> Reader::next() {
   std::string line;
-  if (!std::getline(file_, line)) return std::optional<Record>{};
+  const bool any = file_.next(line);
+  // A line before the damage may be incomplete, but no writer has cut it short.
+  if (!file_.error().empty()) return wrong("the file is damaged after this line: " + file_.error());
+  if (!any) return std::optional<Record>{};
   ++line_;
-  const bool whole = !file_.eof();  // the line ended with '\n'
+  const bool whole = file_.was_whole();
   if (whole && line.starts_with("{\"continued_by\"")) {
     const nlohmann::ordered_json json = nlohmann::ordered_json::parse(line, nullptr, false);
     if (json.is_object()) continued_by_ = text_in(json, "continued_by");
     if (continued_by_.empty()) return wrong("'continued_by' names no file");
+    // The sum that shows damage stands at the end of a compressed file.
+    file_.next(line);
+    if (!file_.error().empty()) return wrong("the file is damaged after this line: " + file_.error());
     return std::optional<Record>{};
   }
   auto record = parse_line(line);

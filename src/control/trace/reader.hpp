@@ -2,11 +2,11 @@
 // writer was killed, or the disk was full) ends the trace without an error. Not thread-safe.
 #pragma once
 
-#include <fstream>
 #include <optional>
 #include <string>
 
 #include "base/result.hpp"
+#include "trace/compressed.hpp"
 #include "trace/line.hpp"
 #include "trace/writer.hpp"
 
@@ -15,7 +15,8 @@ namespace hocket::trace {
 // An open trace. It holds one line in memory at a time.
 class Reader {
  public:
-  // Opens a trace and reads its header. Fails if the file cannot be read, is no trace, or has an unknown version.
+  // Opens a trace and reads its header. If there is no such file, it opens PATH.gz. Fails if the file cannot be read,
+  // is no trace, or has an unknown version.
   static Result<Reader> open(const std::string& path);
 
   const TraceHeader& header() const { return header_; }
@@ -29,13 +30,13 @@ class Reader {
   const std::string& continued_by() const { return continued_by_; }
 
  private:
-  explicit Reader(const std::string& path) : path_(path), file_(path) {}
+  explicit Reader(const std::string& path) : path_(present_path(path)), file_(path_) {}
   // Returns an error about the present line.
   Error wrong(const std::string& what) const;
   Status read_header();
 
   std::string path_;
-  std::ifstream file_;
+  LineFile file_;
   TraceHeader header_;
   std::size_t line_ = 0;
   bool cut_short_ = false;

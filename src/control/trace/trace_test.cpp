@@ -6,6 +6,7 @@
 #include <fstream>
 #include <limits>
 #include <sstream>
+#include <thread>
 
 #include "event/random_event.hpp"
 #include "trace/reader.hpp"
@@ -65,7 +66,7 @@ TEST_F(Trace, HasTheFormThatIsDocumented) {
             R"("bytes": 0})"
             "\n"
             R"({"out": "GRANT_IO", "time_ns": 8, "application": "a", "member": 2, "request": 3, "waited_ns": 1, )"
-            R"("target": "dev:8:1", "share": 1.0})"
+            R"("target": "dev:8:1", "share": 1.0, "delegated": false})"
             "\n"
             R"({"in": "X", "time_ns": 9, "node": "", "application": "", "member": 0, )"
             R"("properties": {"a": 1.0, "b": true}})"
@@ -139,6 +140,101 @@ TEST_F(Trace, LosesItsOldestPartsWhereItIsLimited) {
     EXPECT_EQ(reader.value().header().continues, std::filesystem::path(name_of(part - 1)).filename());
     std::filesystem::remove(name_of(part));
   }
+}
+
+TEST_F(Trace, ContinuesInAnotherFileWhenAPartIsOld) {
+  auto writer = Writer::create(path_, header, {}, {.part_age = std::chrono::hours{1}});
+  ASSERT_TRUE(writer.ok());
+  const auto add = [&](std::int64_t minutes) {
+    writer.value().add(Direction::in, {time_from_ns(5) + std::chrono::minutes{minutes}, {}, event::Tick{}});
+    writer.value().flush();
+  };
+  for (const int minutes : {1000, 1059}) add(minutes);
+  EXPECT_EQ(writer.value().path(), path_) << "the age counts from the first event";
+  add(1060);
+  EXPECT_TRUE(writer.value().path().ends_with(".1.jsonl"));
+  add(2000);
+  EXPECT_TRUE(writer.value().path().ends_with(".1.jsonl")) << "nothing is in it yet but this event";
+}
+
+TEST_F(Trace, CompressesItsEndedParts) {
+  constexpr std::int64_t part_bytes = 10'000;
+  constexpr std::uint64_t records = 1000;
+  const auto is_there = [&](const std::string& name) { return std::filesystem::exists(directory_ + "/" + name); };
+  {
+    auto writer = Writer::create(path_, header, [this](const std::string& text) { broken_.push_back(text); },
+                                 {.part_bytes = part_bytes, .compress = true});
+    ASSERT_TRUE(writer.ok());
+    for (std::uint64_t i = 1; i <= records; ++i) {
+      writer.value().add(Direction::in, {time_from_ns(8), {}, event::RenewIo{RequestId{i}}});
+      if (i % 10 == 0) writer.value().flush();
+    }
+    for (int waits = 0; waits < 2000 && is_there("t.3.jsonl"); ++waits)
+      std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  }
+  EXPECT_TRUE(is_there("t.3.jsonl.gz"));
+  EXPECT_FALSE(is_there("t.3.jsonl"));
+  EXPECT_LT(std::filesystem::file_size(directory_ + "/t.3.jsonl.gz"), part_bytes / 3);
+  EXPECT_EQ(std::filesystem::status(directory_ + "/t.3.jsonl.gz").permissions(), std::filesystem::perms{0600});
+  // A writer that ends may leave the last parts as they are; a reader takes both.
+  std::uint64_t request = 0;
+  for (std::string next = "t.jsonl"; !next.empty();) {
+    EXPECT_NE(is_there(next), is_there(next + ".gz")) << next;
+    EXPECT_FALSE(is_there(next + ".gz.tmp"));
+    auto reader = Reader::open(directory_ + "/" + next);
+    ASSERT_TRUE(reader.ok()) << reader.error().text;
+    for (auto record = reader.value().next(); record.value(); record = reader.value().next())
+      EXPECT_EQ(std::get<event::RenewIo>(record.value()->event.body).request, RequestId{++request});
+    next = reader.value().continued_by();
+  }
+  EXPECT_EQ(request, records);
+  EXPECT_THAT(broken_, testing::IsEmpty());
+}
+
+TEST_F(Trace, LosesItsOldestCompressedParts) {
+  const auto bytes_there = [&] {
+    std::uintmax_t bytes = 0;
+    for (const auto& one : std::filesystem::directory_iterator{directory_}) {
+      std::error_code gone;  // the worker renames and removes files meanwhile
+      const std::uintmax_t size = one.file_size(gone);
+      bytes += gone ? 0 : size;
+    }
+    return bytes;
+  };
+  auto writer = Writer::create(path_, header, {}, {.part_bytes = 10'000, .most_bytes = 30'000, .compress = true});
+  ASSERT_TRUE(writer.ok());
+  for (std::uint64_t i = 1; i <= 5000; ++i) {
+    writer.value().add(Direction::in, {time_from_ns(8), {}, event::RenewIo{RequestId{i}}});
+    if (i % 10 == 0) writer.value().flush();
+  }
+  for (int waits = 0; waits < 2000 && bytes_there() > 30'000; ++waits)
+    std::this_thread::sleep_for(std::chrono::milliseconds{10});
+  EXPECT_LE(bytes_there(), 30'000U);
+  EXPECT_FALSE(std::filesystem::exists(path_) || std::filesystem::exists(path_ + ".gz"));
+  std::size_t parts = 0;
+  for ([[maybe_unused]] const auto& one : std::filesystem::directory_iterator{directory_}) ++parts;
+  EXPECT_GT(parts, 5U) << "compressed, more of them fit";
+}
+
+TEST_F(Trace, SaysThatACompressedPartIsDamaged) {
+  {
+    Writer writer = create();
+    for (int i = 0; i < 1000; ++i) writer.add(Direction::in, {time_from_ns(i), {}, event::Tick{}});
+  }
+  const std::string whole = text();
+  const std::string compressed = path_ + ".gz";
+  {
+    const GzipFile file{gzopen(compressed.c_str(), "wb")};
+    ASSERT_EQ(gzwrite(file.get(), whole.data(), static_cast<unsigned>(whole.size())), static_cast<int>(whole.size()));
+  }
+  std::filesystem::remove(path_);
+  std::filesystem::resize_file(compressed, std::filesystem::file_size(compressed) - 10);
+  Reader reader = open();
+  auto record = reader.next();
+  while (record && record.value()) record = reader.next();
+  ASSERT_FALSE(record.ok());
+  EXPECT_THAT(record.error().text, HasSubstr(compressed + ", line "));
+  EXPECT_THAT(record.error().text, HasSubstr("the file is damaged after this line: "));
 }
 
 TEST_F(Trace, GivesBackWhatWasWritten) {

@@ -54,6 +54,8 @@ Result<Writer> Writer::create(std::string path, const TraceHeader& header,
   Writer writer{std::move(path), fd, header, std::move(broken)};
   struct stat file {};
   if (fstat(fd, &file) == 0 && S_ISREG(file.st_mode)) writer.sizes_ = sizes;  // a pipe has no parts
+  writer.ended_ =
+      std::make_unique<EndedParts>(EndedParts::PartLimits{sizes.part_bytes, sizes.most_bytes, sizes.compress});
   writer.text_ = header_line(header);
   writer.write_text();
   return writer;
@@ -65,8 +67,9 @@ Writer::Writer(Writer&& other) noexcept
       header_(std::move(other.header_)),
       sizes_(other.sizes_),
       written_(other.written_),
+      part_begun_(other.part_begun_),
+      last_event_(other.last_event_),
       ended_(std::move(other.ended_)),
-      ended_bytes_(other.ended_bytes_),
       parts_(other.parts_),
       // The moved-from writer owns no file and writes nothing.
       fd_(std::exchange(other.fd_, -1)),
@@ -85,6 +88,8 @@ void Writer::add(Direction direction, event::Event event) {
   if (!due_) due_ = saturating_sum(event.time, longest_delay);
   // A full buffer is due at once.
   if (pending_.size() + 1 == most_pending) due_ = event.time;
+  last_event_ = event.time;
+  if (!part_begun_) part_begun_ = event.time;
   pending_.push_back({direction, std::move(event)});
 }
 
@@ -95,7 +100,12 @@ void Writer::flush() {
   pending_.clear();
   due_.reset();
   write_text();
-  if (sizes_.part_bytes > 0 && written_ >= sizes_.part_bytes && !is_broken()) begin_part();
+  if (is_part_over() && !is_broken()) begin_part();
+}
+
+bool Writer::is_part_over() const {
+  if (sizes_.part_bytes > 0 && written_ >= sizes_.part_bytes) return true;
+  return sizes_.part_age > Duration{} && part_begun_ && last_event_ - *part_begun_ >= sizes_.part_age;
 }
 
 // Continues in another file. It exists before this part names it, so a crash in between leaves a whole trace.
@@ -113,22 +123,11 @@ void Writer::begin_part() {
   }
   close(std::exchange(fd_, fd));
   ++parts_;
-  ended_bytes_ += written_;
-  ended_.push_back({std::exchange(path_, next), std::exchange(written_, 0)});
-  header_.continues = name_of(ended_.back().path);
+  header_.continues = name_of(path_);
+  ended_->add(std::exchange(path_, next), std::exchange(written_, 0));
+  part_begun_.reset();
   text_ = header_line(header_);
   write_text();
-  remove_oldest();
-}
-
-// Removes the oldest parts while the others and a whole present part would exceed the limit. A part that cannot be
-// removed, or was already, counts no more.
-void Writer::remove_oldest() {
-  while (sizes_.most_bytes > 0 && !ended_.empty() && ended_bytes_ + sizes_.part_bytes > sizes_.most_bytes) {
-    unlink(ended_.front().path.c_str());
-    ended_bytes_ -= ended_.front().bytes;
-    ended_.pop_front();
-  }
 }
 
 // A failed write ends the trace for good: a gap in its middle would make replays wrong.

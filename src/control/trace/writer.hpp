@@ -5,13 +5,14 @@
 // Not thread-safe; nothing throws.
 #pragma once
 
-#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.hpp"
+#include "trace/ended_parts.hpp"
 #include "trace/line.hpp"
 
 namespace hocket::trace {
@@ -40,16 +41,19 @@ struct TraceHeader {
 
 // When a trace continues in another file, and when it loses its oldest parts.
 struct TraceSizes {
-  std::int64_t part_bytes = 0;  // of a part; 0: the trace has one part
+  std::int64_t part_bytes = 0;  // of a part; 0: any number
   std::int64_t most_bytes = 0;  // of all parts; 0: no limit. The present part stays in any case
+  Duration part_age{};          // from the first event of a part to the last; 0: any
+  bool compress = false;        // ended parts: NAME.jsonl becomes NAME.jsonl.gz
 };
 
 // The writer owns the file. Its destructor writes the pending records.
 //
-// A trace that grows beyond `part_bytes` continues in NAME.1.jsonl, NAME.2.jsonl and so on, beside NAME.jsonl. The last
-// line of a part, {"continued_by": FILE}, names the next one, so that a reader knows if a part is missing. A part
-// begins with an event, never between an event and its commands. If all parts would exceed `most_bytes`, the oldest
-// ones are removed. What is left cannot be replayed: the coordinator's state comes from the first event on.
+// A trace that grows beyond `part_bytes` or `part_age` continues in NAME.1.jsonl, NAME.2.jsonl and so on, beside
+// NAME.jsonl. The last line of a part, {"continued_by": FILE}, names the next one, so that a reader knows if a part is
+// missing. A part begins with an event, never between an event and its commands. If all parts would exceed
+// `most_bytes`, the oldest ones are removed. What is left cannot be replayed: the coordinator's state comes from the
+// first event on.
 class Writer {
  public:
   // Longest delay and approximate number of records before they are written, if the caller calls `flush` at `due`. A
@@ -85,20 +89,17 @@ class Writer {
   void write_text();
   void end(const std::string& why);
   void begin_part();
-  void remove_oldest();
+  // True if the present part is too large or too old.
+  bool is_part_over() const;
 
   std::string first_;  // path of the first part
   std::string path_;
   TraceHeader header_;
   TraceSizes sizes_;
-  std::int64_t written_ = 0;  // bytes in this part
-  // The earlier parts that are there, the oldest first, and the bytes of all of them.
-  struct EndedPart {
-    std::string path;
-    std::int64_t bytes = 0;
-  };
-  std::deque<EndedPart> ended_;
-  std::int64_t ended_bytes_ = 0;
+  std::int64_t written_ = 0;        // bytes in this part
+  std::optional<Time> part_begun_;  // time of the first event in this part
+  Time last_event_{};
+  std::unique_ptr<EndedParts> ended_;
   int parts_ = 1;
   int fd_;
   std::function<void(const std::string&)> broken_;

@@ -1,4 +1,5 @@
 #include "base/utf8.hpp"
+#include "event/become.hpp"
 #include "event/fields.hpp"
 #include "event/properties.hpp"
 #include "wire/frame.hpp"
@@ -13,10 +14,27 @@ std::string shown(std::string_view text) {
   return "'" + printable(text.substr(0, enough)) + (text.size() > enough ? "…'" : "'");
 }
 
+bool is_ascii(std::string_view text) {
+  unsigned char bits = 0;
+  for (const char c : text) bits |= static_cast<unsigned char>(c);
+  return bits < 0x80;
+}
+
 // Each `assign` stores a value in a field of that type. It returns false if the value has another type.
 bool assign(std::string& to, const Scalar& from) {
   const auto* text = std::get_if<std::string_view>(&from);
-  if (text != nullptr) to = to_utf8(*text);
+  if (text == nullptr) return false;
+  if (is_ascii(*text)) {
+    to = *text;
+  } else {
+    to = to_utf8(*text);
+  }
+  return true;
+}
+
+bool assign(std::string_view& to, const Scalar& from) {
+  const auto* text = std::get_if<std::string_view>(&from);
+  if (text != nullptr) to = *text;
   return text != nullptr;
 }
 
@@ -93,17 +111,17 @@ class Decoder {
 
   Result<DecodedFrame> decode() {
     std::int64_t version = 0;
-    std::string type;
+    std::string_view type;
     take("v", version);
     take("type", type);
     if (wrong_.empty() && version != protocol_version) {
       return Error{"a frame was refused: its version is " + std::to_string(version) + ", this side speaks " +
                    std::to_string(protocol_version) + "; use the same hocket on both sides"};
     }
-    DecodedFrame message;
-    if (wrong_.empty()) take_body(type, message.event.body);
+    Result<DecodedFrame> message{DecodedFrame{}};  // filled in place: an event has many texts to be moved
+    if (wrong_.empty()) take_body(type, message.value().event.body);
     // If all entries are used, there are no stamps left to be found, as in frames from members.
-    if (found_ < payload_.entries.size()) take_stamps(message);
+    if (found_ < payload_.entries.size()) take_stamps(message.value());
     if (!wrong_.empty()) return Error{"a frame was refused: " + wrong_};
     return message;
   }
@@ -149,10 +167,8 @@ class Decoder {
 
   // Creates the event of the given type and reads its fields. A type that hocket does not know is a USER event, if it
   // has properties.
-  void take_body(const std::string& type, event::Body& body) {
-    auto own = event::make_body(type);
-    if (own && !std::holds_alternative<event::User>(*own)) {
-      body = std::move(*own);
+  void take_body(std::string_view type, event::Body& body) {
+    if (event::become(body, type) && !std::holds_alternative<event::User>(body)) {
       std::visit([this](auto& b) { fields(b, [this](const char* key, auto& field) { take(key, field); }); }, body);
     } else if (const std::vector<MapEntry>* properties = payload_.find_map("properties")) {
       (void)find("properties");
@@ -163,8 +179,8 @@ class Decoder {
   }
 
   // Reads a USER event and checks its type and property names.
-  void take_user(const std::string& type, const std::vector<MapEntry>& properties, event::User& user) {
-    user.type = type;
+  void take_user(std::string_view type, const std::vector<MapEntry>& properties, event::User& user) {
+    user.type = to_utf8(type);
     for (const MapEntry& entry : properties) {
       auto& [key, value] = user.properties.emplace_back(to_utf8(entry.key), std::int64_t{0});
       if (assign(value, entry.value)) continue;
@@ -198,9 +214,18 @@ class Decoder {
 }  // namespace
 
 Result<DecodedFrame> decode(std::string_view payload) {
-  const auto parsed = parse(payload);
-  if (!parsed) return parsed.error();
-  return Decoder{parsed.value()}.decode();
+  // Kept for the next frame, which then needs no memory: a leader decodes two frames for each grant. A process decodes
+  // frames until it has ended, also in destructors that run after those of the thread.
+  static thread_local bool is_gone = false;
+  struct Kept {
+    Payload payload;
+    ~Kept() { is_gone = true; }
+  };
+  static thread_local Kept kept;
+  Payload own;
+  Payload& parsed = is_gone ? own : kept.payload;
+  if (const Status done = parse(payload, parsed); !done) return done.error();
+  return Decoder{parsed}.decode();
 }
 
 }  // namespace hocket::wire

@@ -38,6 +38,10 @@ struct DecodedFrame {
 // the caller should close its connection.
 Result<DecodedFrame> decode(std::string_view payload);
 
+// Returns the payload of the frame at the begin of `bytes`, and removes that frame from them. Returns nothing if it is
+// incomplete, and an error if its length is out of bounds.
+Result<std::optional<std::string_view>> take_payload(std::string_view& bytes);
+
 // Splits a byte stream into payloads. Its memory is bounded: if the caller takes all payloads before the next read, it
 // holds at most one incomplete frame and the bytes of one read. One splitter belongs to one connection; not
 // thread-safe.
@@ -58,6 +62,8 @@ class Splitter {
   // Returns the next complete payload, valid until `space` is called, or nothing if more bytes are needed. Returns an
   // error if a length is out of bounds; the rest of the stream is then unreadable.
   Result<std::optional<std::string_view>> next();
+  // True if it holds no byte that `next` has not returned.
+  bool is_empty() const { return begin_ == end_; }
 
  private:
   std::vector<char> bytes_;

@@ -264,5 +264,23 @@ TEST(Splitter, RefusesLengthsOutOfBounds) {
   }
 }
 
+TEST(Payloads, AreTakenFromBytesThatStayWhereTheyAre) {
+  std::string bytes;
+  ASSERT_TRUE(encode(event::RenewIo{RequestId{1}}, bytes).ok());
+  const std::size_t first = bytes.size();
+  ASSERT_TRUE(encode(event::RenewIo{RequestId{2}}, bytes).ok());
+  std::string_view rest = std::string_view{bytes}.substr(0, bytes.size() - 1);
+  const auto payload = take_payload(rest);
+  ASSERT_TRUE(payload.ok() && payload.value());
+  EXPECT_EQ(payload.value()->data(), bytes.data() + 4);
+  EXPECT_EQ(payload.value()->size(), first - 4);
+  const auto incomplete = take_payload(rest);
+  ASSERT_TRUE(incomplete.ok());
+  EXPECT_FALSE(incomplete.value());
+  EXPECT_EQ(rest.data(), bytes.data() + first) << "what is incomplete stays";
+  std::string_view wrong{"\xff\xff\xff\xff", 4};
+  EXPECT_FALSE(take_payload(wrong).ok());
+}
+
 }  // namespace
 }  // namespace hocket::wire

@@ -46,8 +46,8 @@ struct Payload {
 inline constexpr std::size_t max_keys = 256;  // in one map
 inline constexpr int max_depth = 8;           // of nested containers, the outermost map included
 
-// Parses a payload. Keys and texts point into `bytes`, which must outlive the result. Fails if it is not MessagePack
-// map, exceeds the bounds, or has bytes after the map.
-Result<Payload> parse(std::string_view bytes);
+// Parses a payload, in place of what `payload` had. Keys and texts point into `bytes`, which must outlive it. Fails if
+// the bytes are no MessagePack map, exceed the bounds, or go on after the map.
+Status parse(std::string_view bytes, Payload& payload);
 
 }  // namespace hocket::wire

@@ -23,21 +23,28 @@ Splitter::Space Splitter::space() {
   return {bytes_.data() + end_, bytes_.size() - end_};
 }
 
-Result<std::optional<std::string_view>> Splitter::next() {
-  if (end_ - begin_ < header_bytes) return std::optional<std::string_view>{};
+Result<std::optional<std::string_view>> take_payload(std::string_view& bytes) {
+  if (bytes.size() < header_bytes) return std::optional<std::string_view>{};
   std::size_t length = 0;
   for (std::size_t i = header_bytes; i-- > 0;) {
-    length = length << 8U | static_cast<unsigned char>(bytes_[begin_ + i]);
+    length = length << 8U | static_cast<unsigned char>(bytes[i]);
   }
   // A wrong length makes the position of the next frame unknown, so there is no recovery.
   if (length == 0 || length > max_payload_bytes) {
     return Error{"a frame of " + std::to_string(length) + " bytes was announced; frames have 1 to " +
                  std::to_string(max_payload_bytes)};
   }
-  if (end_ - begin_ - header_bytes < length) return std::optional<std::string_view>{};
-  const std::string_view payload{bytes_.data() + begin_ + header_bytes, length};
-  begin_ += header_bytes + length;
+  if (bytes.size() - header_bytes < length) return std::optional<std::string_view>{};
+  const std::string_view payload = bytes.substr(header_bytes, length);
+  bytes.remove_prefix(header_bytes + length);
   return std::optional{payload};
+}
+
+Result<std::optional<std::string_view>> Splitter::next() {
+  std::string_view rest{bytes_.data() + begin_, end_ - begin_};
+  auto payload = take_payload(rest);
+  begin_ = end_ - rest.size();
+  return payload;
 }
 
 }  // namespace hocket::wire

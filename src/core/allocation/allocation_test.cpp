@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <random>
+#include <tuple>
 
 namespace hocket::allocation {
 namespace {
@@ -209,19 +211,31 @@ TEST(AllocationProperties, MckpIsTheBestOfAllCombinations) {
   }
 }
 
-// The best bandwidth under the rules, by trying all combinations: of each job's choices, and the server that is shared.
-std::optional<std::int64_t> by_trying_all_with(std::span<const Job> jobs, const Pool& pool,
-                                               const AllocationRules& rules) {
+// The best choice under the rules.
+struct BestUnderRules {
+  std::int64_t bandwidth = 0;
+  bool shares = false;   // only with the shared server: it is the last option
+  int servers = 0;       // the fewest that give that bandwidth so
+  bool is_tied = false;  // other combinations give that bandwidth with more servers, or with the shared one
+};
+
+// Tries all combinations: of each job's choices, and the server that is shared.
+std::optional<BestUnderRules> by_trying_all_with(std::span<const Job> jobs, const Pool& pool,
+                                                 const AllocationRules& rules) {
   const Allocation fixed = must("static", jobs, pool, rules);
   const auto count = static_cast<std::int64_t>(jobs.size());
-  std::optional<std::int64_t> best;
+  std::optional<BestUnderRules> best;
+  const auto compare = [&](const BestUnderRules& one) {
+    const auto order = [](const BestUnderRules& it) { return std::tuple{-it.bandwidth, it.shares, it.servers}; };
+    const bool is_tied = best && best->bandwidth == one.bandwidth && order(*best) != order(one);
+    if (!best || order(one) < order(*best)) best = {one.bandwidth, one.shares, one.servers, is_tied};
+    best->is_tied = best->is_tied || is_tied;
+  };
   const std::function<void(std::size_t, int, bool, std::int64_t)> go = [&](std::size_t at, int used, bool shares,
                                                                            std::int64_t sum) {
-    if (used + (shares ? 1 : 0) > pool.servers) return;
-    if (at == jobs.size()) {
-      best = std::max(best.value_or(sum), sum);
-      return;
-    }
+    const int servers = used + (shares ? 1 : 0);
+    if (servers > pool.servers) return;
+    if (at == jobs.size()) return compare({sum, shares, servers});
     const double least = rules.least_of_static.value_or(0) * static_cast<double>(fixed.jobs[at].bandwidth);
     const auto enough = [&](std::int64_t bandwidth) { return static_cast<double>(bandwidth) >= least; };
     for (const Choice& one : jobs[at].choices) {
@@ -237,7 +251,7 @@ std::optional<std::int64_t> by_trying_all_with(std::span<const Job> jobs, const 
 
 TEST(AllocationProperties, MckpIsTheBestOfAllCombinationsThatTheRulesAllow) {
   std::mt19937_64 random{3};
-  int refused = 0;
+  int refused = 0, tied = 0, shared = 0;
   for (int round = 0; round < 3000; ++round) {
     std::vector<Job> jobs = random_jobs(random, random() % 5 + 1);
     for (Job& job : jobs) {
@@ -256,10 +270,16 @@ TEST(AllocationProperties, MckpIsTheBestOfAllCombinationsThatTheRulesAllow) {
     ASSERT_EQ(found.ok(), expected.has_value()) << round;
     refused += expected ? 0 : 1;
     if (!expected) continue;
-    ASSERT_EQ(found.value().bandwidth, *expected) << round;
-    ASSERT_LE(found.value().servers, pool.servers) << round;
+    ASSERT_EQ(found.value().bandwidth, expected->bandwidth) << round;
+    ASSERT_EQ(found.value().servers, expected->servers) << round;
+    const auto is_shared = [](const JobAllocation& job) { return job.shared; };
+    ASSERT_EQ(std::ranges::any_of(found.value().jobs, is_shared), expected->shares) << round;
+    tied += expected->is_tied ? 1 : 0;
+    shared += expected->shares ? 1 : 0;
   }
   EXPECT_GT(refused, 0);
+  EXPECT_GT(tied, 100);
+  EXPECT_GT(shared, 50);
 }
 
 TEST(Allocation, HugeBandwidthsAndRatiosAreExact) {

@@ -30,6 +30,9 @@ class Fd {
   }
 
   int get() const { return fd_; }
+  // Closes the descriptor now. Returns the number of errno; 0: it was closed without an error. A file system may say
+  // only then that it refuses what was written.
+  int close_now() { return fd_ < 0 || close(release()) == 0 || errno == EINTR ? 0 : errno; }
   // Gives the descriptor up without closing it.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }

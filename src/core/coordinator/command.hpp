@@ -67,6 +67,14 @@ struct CoordinatorSettings {
   std::map<std::string, TargetPolicy> targets{};
   // Of the policies that give forwarded applications numbers of I/O servers.
   policy::ArbitrationSettings arbitration{};
+  // Request scheduler of I/O servers for which no operator and no policy has chosen one; "": the one with which each
+  // was started.
+  std::string request_scheduler{};
+  // Weights of applications in I/O servers, by requested name. 1 for others.
+  std::map<std::string, std::int64_t, std::less<>> application_weights{};
+  // Time for which an application must have been alone on a target before its members get delegations there (see
+  // delegating.cpp). 0: they get none.
+  Duration delegate_after{};
 };
 
 // Most bytes of a text from an application that a DECISION repeats.

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/saturating.hpp"
 #include "model/prediction.hpp"
 
 namespace hocket::coordinator {
@@ -19,6 +20,8 @@ constexpr std::size_t most_requests = 1024;
 // The policy name that ends what was set for one application or target.
 constexpr std::string_view default_policy = "default";
 constexpr std::size_t longest_quoted = 64;
+// Most bytes of the nodes in the description of an application: a frame holds 64 KiB.
+constexpr std::size_t longest_nodes = 8192;
 
 // True for a tool. It states neither processes nor an MPI, observes, and does no I/O.
 bool is_tool(const event::Hello& hello) { return hello.processes <= 0 && hello.mpi.empty(); }
@@ -37,16 +40,110 @@ bool concerns_servers(const event::Body& body) {
       body);
 }
 
+// Returns the targets that are delegated to members of the application, "nfs:home, lustre:scratch".
+std::string delegated_targets(const model::Application& application) {
+  std::string names;
+  for (const auto holder : application.held) {
+    bool delegated = false;
+    for (const model::Member* member : application.members) {
+      for (const auto request : member->requests) delegated |= request->delegation && request->target == holder->target;
+    }
+    if (delegated) names += (names.empty() ? "" : ", ") + holder->target->name;
+  }
+  return names;
+}
+
+// Returns the age of an event that its member has sent in a batch, or after one (RETURN_IO); nothing for others.
+std::optional<Duration> age_in_batch(const event::Body& body) {
+  return std::visit(
+      []<class E>(const E& e) -> std::optional<Duration> {
+        if constexpr (std::is_same_v<E, event::ReturnIo>) return Duration{};
+        if constexpr (requires { e.ago; }) {
+          bool batched = e.ago != Duration{};
+          if constexpr (requires { e.delegation; }) batched |= static_cast<bool>(e.delegation);
+          if (batched) return e.ago;
+        }
+        return std::nullopt;
+      },
+      body);
+}
+
+// Returns how long ago an event happened that is handled in the order of time, if it is one. RENEW_IO of a request
+// that the coordinator does not know yet follows START_IO in a batch: it says what the operation had moved at a recall.
+std::optional<Duration> age_of(const event::Body& body, const model::Member& member) {
+  const auto* const renew = std::get_if<event::RenewIo>(&body);
+  if (renew != nullptr && renew->request > member.last_request) return Duration{};
+  return age_in_batch(body);
+}
+
+// True for an event that was not in a batch, before which what its application did earlier has to be known.
+bool follows_batches(const event::Body& body) {
+  using namespace event;  // NOLINT(google-build-using-namespace): the list below
+  if (age_in_batch(body)) return false;
+  return std::visit(
+      []<class E>(const E&) { return is_one_of<E, StartIo, InformIo, FinishIo, PausedIo, IoPhase, Bye, Lost>; }, body);
+}
+
+// Returns an event of the backlog as if it was sent now.
+event::Event aged(event::Event late, Time now) {
+  const Duration waited = now - late.time;
+  std::visit(
+      [&](auto& e) {
+        if constexpr (requires { e.ago; }) e.ago = saturating_sum(std::max(e.ago, Duration{}), waited);
+      },
+      late.body);
+  return late;
+}
+
 }  // namespace
 
 const std::vector<Command>& Coordinator::handle(const event::Event& event) {
   commands_.clear();
   ++events_;
   now_ = std::clamp(event.time, now_, latest);
+  take_late(event);
+  if (!keep_for_later(event)) take(event);
+  return commands_;
+}
+
+void Coordinator::take(const event::Event& event) {
   const Moment moment{event, now_, commands_};
   std::visit([&](const auto& body) { on(moment, body); }, event.body);
   if (concerns_servers(event.body) || servers_.must_arbitrate()) servers_.decide(moment);
-  return commands_;
+}
+
+// ---- events of batches -------------------------------------------------------------------------------------------
+
+void Coordinator::take_late(const event::Event& event) {
+  if (backlog_.empty()) return;
+  while (const auto late = backlog_.next_due(now_)) take(aged(*late, now_));
+  const model::Member* member = cluster_.find(event.origin.member);
+  // I/O servers, which have no delegations, do not report what the program does.
+  if (member && member->delegations && follows_batches(event.body)) take_all_of(member->application->id);
+}
+
+void Coordinator::take_all_of(AppId app) {
+  while (const auto late = backlog_.next_of(app)) take(aged(*late, now_));
+}
+
+bool Coordinator::keep_for_later(const event::Event& event) {
+  model::Member* const member = cluster_.find(event.origin.member);
+  if (!member || (member->application->delegations < 2 && backlog_.empty())) return false;
+  const std::optional<Duration> age = age_of(event.body, *member);
+  if (!age) return false;
+  const model::Application& application = *member->application;
+  const Backlog::EventCount before = backlog_.count_of(application.id);
+  if (application.delegations < 2 && before.events == 0) return false;
+  // An age has the time that its batch was on the way, so a batch that was fast may seem to come before the last one.
+  // The events of one member keep their order.
+  member->batched = std::max(member->batched, now_ - std::clamp(*age, Duration{}, now_ - Time{}));
+  backlog_.add(application.id, member->batched, event);
+  // With the last answer to RECALL_IO everything is known.
+  const auto* const is_return = std::get_if<event::ReturnIo>(&event.body);
+  if (is_return) access_.answered(*member, *is_return);
+  if ((is_return && before.returns + 1 >= application.recalled) || before.events >= Backlog::most_of_one)
+    take_all_of(application.id);
+  return true;
 }
 
 void Coordinator::on(const Moment& moment, const event::Hello& hello) {
@@ -78,6 +175,7 @@ void Coordinator::on(const Moment& moment, const event::StartIo& start) {
     return refuse(moment, "START_IO: request " + number + " is one too many, " + std::to_string(most_requests) +
                               " of the member are not finished: send FINISH_IO after each operation");
   }
+  if (start.delegation) return access_.begun(moment, *member, start);
   access_.start(moment, *member, start);
 }
 
@@ -95,6 +193,10 @@ void Coordinator::on(const Moment& moment, const event::RenewIo& renew) {
 
 void Coordinator::on(const Moment& moment, const event::PausedIo& paused) {
   if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.paused(moment, *member, paused);
+}
+
+void Coordinator::on(const Moment& moment, const event::ReturnIo& returned) {
+  if (model::Member* member = cluster_.find(moment.event.origin.member)) access_.returned(moment, *member, returned);
 }
 
 void Coordinator::on(const Moment& moment, const event::AskWait& asked) {
@@ -129,16 +231,16 @@ void Coordinator::tell_model(const Moment& moment, const model::Application& app
 }
 
 void Coordinator::on(const Moment& moment, const event::Bye&) {
-  remove(moment);
-  servers_.leave(moment);
+  servers_.leave(moment, remove(moment));
   steering_.asker_left(moment);
+  end_waits(moment, {});
 }
 
 void Coordinator::on(const Moment& moment, const event::Lost&) {
-  remove(moment);
-  servers_.leave(moment);
+  servers_.leave(moment, remove(moment));
   resizing_.withdraw(moment);
   steering_.asker_left(moment);
+  end_waits(moment, {});
 }
 
 void Coordinator::on(const Moment& moment, const event::Tick&) {
@@ -150,7 +252,8 @@ void Coordinator::on(const Moment& moment, const event::Tick&) {
 
 std::optional<Time> Coordinator::deadline() const {
   std::optional<Time> next = access_.deadline();
-  for (const std::optional<Time> other : {joining_.deadline(), steering_.deadline(), servers_.deadline()}) {
+  for (const std::optional<Time> other :
+       {joining_.deadline(), steering_.deadline(), servers_.deadline(), backlog_.deadline()}) {
     if (other) next = std::min(next.value_or(Time::max()), *other);
   }
   return next;
@@ -200,7 +303,42 @@ void Coordinator::on(const Moment& moment, const event::StopProcesses& stop) {
 void Coordinator::on(const Moment& moment, const event::ProcessFailed& failed) { joining_.failed(moment, failed); }
 
 void Coordinator::on(const Moment& moment, const event::Resize& resize) {
-  if (model::Application* asked = resizing_.resize(moment, resize)) steering_.resized_by_tool(moment, *asked);
+  const model::Application* subject = resizing_.subject_of(moment.event.origin.member, resize);
+  const bool may_grow = subject != nullptr && resizing_.gives_out();
+  if (may_grow && steering_.allocations().ask(moment, *subject, resize)) return;
+  event::Resize placed = resize;
+  if (may_grow) steering_.place(*subject, placed);
+  if (may_grow && steering_.lacks_places(*subject, placed)) {
+    steering_.refused(*subject);
+    const std::string why = "cannot resize: the allocation of '" + subject->name + "' has no such cores left";
+    return resizing_.refuse_to(moment, moment.event.origin.member, why);
+  }
+  if (model::Application* asked = resizing_.resize(moment, placed)) {
+    steering_.resized_by_tool(moment, *asked);
+  } else if (subject != nullptr) {
+    steering_.refused(*subject);
+  }
+}
+
+void Coordinator::on(const Moment& moment, const event::HeldNodes& held) {
+  steering_.held_nodes(moment, held);
+  end_waits(moment, held.text);
+  steering_.shared_out(moment);
+}
+
+void Coordinator::end_waits(const Moment& moment, const std::string& refusal) {
+  for (Allocations::WaitingResize& waiting : steering_.allocations().answered()) {
+    const Moment then{waiting.event, moment.now, moment.commands};
+    const MemberId asking = waiting.event.origin.member;
+    const model::Application* subject = resizing_.subject_of(asking, waiting.resize);
+    if (subject != nullptr && !refusal.empty()) {
+      resizing_.refuse_to(then, asking, "cannot resize: the resource manager gives no more cores: " + refusal);
+      continue;
+    }
+    on(then, waiting.resize);
+    if (subject != nullptr && subject->malleability.resizing_to == 0)
+      steering_.allocations().unused(then, *subject, waiting.fresh);
+  }
 }
 
 // Only the daemon may send profiles. Others measure a member's times.
@@ -208,9 +346,17 @@ void Coordinator::on(const Moment& moment, const event::Profile& profile) {
   if (!moment.event.origin.member) steering_.profile(moment, profile);
 }
 
+// Only the daemon knows nodes.
+void Coordinator::on(const Moment& moment, const event::NodeCores& told) {
+  if (!moment.event.origin.member) steering_.node_cores(moment, told);
+}
+
 void Coordinator::on(const Moment& moment, const event::WithdrawResize& withdraw) {
   const model::Member* member = cluster_.find(moment.event.origin.member);
   if (member && withdraw.begun) return resizing_.begun(moment, *member, withdraw);
+  if (steering_.allocations().withdraw(moment.event.origin.member)) {
+    return resizing_.refuse_to(moment, moment.event.origin.member, "the resource manager has not given the cores yet");
+  }
   if (!resizing_.withdraw(moment)) refuse(moment, "no resize that you requested is under way: nothing to withdraw");
 }
 
@@ -280,27 +426,38 @@ void Coordinator::on(const Moment& moment, const event::SlowAggregator& slow) {
   moment.commands.push_back({{}, std::move(record)});
 }
 
+// Another leader may give out the same cores, and knows the same servers. A later place counts for good: whoever found
+// this leader there may have talked to the other one.
+void Coordinator::on(const Moment& moment, const event::LeaderPlace& told) {
+  if (moment.event.origin.member || told.place <= leader_place_) return;  // only the daemon knows it
+  leader_place_ = told.place;
+  resizing_.only_grant();
+  servers_.only_grant();
+}
+
 void Coordinator::on(const Moment& moment, const event::MapAdopted& said) {
   if (model::Member* member = cluster_.find(moment.event.origin.member)) servers_.adopted(moment, *member, said);
 }
 
-void Coordinator::remove(const Moment& moment) {
+AppId Coordinator::remove(const Moment& moment) {
   model::Member* member = cluster_.find(moment.event.origin.member);
-  if (!member) return;
+  if (!member) return {};
   access_.leave(moment, *member);
   resizing_.leave(moment, *member, std::holds_alternative<event::Bye>(moment.event.body));
   joining_.leave(moment, *member);
   model::Application& application = *member->application;
   const AppId app = application.id;
   const std::string name = application.name;
+  const std::string job = application.job;
   if (application.members.size() == 1) Steering::leaves(moment, application);
   cluster_.leave(*member);
   if (cluster_.find(app) != nullptr) {
     steering_.member_left(moment, application);
   } else {
     irregular_.erase(app);
-    steering_.gone(moment, app, name);
+    steering_.gone(moment, app, name, job);
   }
+  return app;
 }
 
 void Coordinator::refuse(const Moment& moment, std::string text) {
@@ -359,8 +516,11 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.forwards = application.forwards;
   row.given_servers = servers_.given_to(application);
   row.expected_bytes_per_s = servers_.expected_of(application);
+  servers_.describe_weight(application, row);
   row.model = model::name_of(model::fit(application));
   row.policy = access_.policies().of(application.id, application.target).name;
+  row.nodes = text_of(application.runs_on(), longest_nodes);
+  row.delegated = delegated_targets(application);
   row.phases_in_period = history.phases() > 0 ? static_cast<std::int64_t>(history.cycle_length()) : 0;
   return row;
 }

@@ -12,7 +12,8 @@
 //   out:  WELCOME SERVER_MAP QUEUED_IO GRANT_IO PAUSE_IO LEASE_EXPIRED RECONFIGURE PROCESSES_READY (to members),
 //         RECONFIGURATION CORES_FOR (to a tool), EXPECTED_WAIT (to the one that asked), START_PROCESSES STOP_PROCESSES
 //         DECISION OUTCOME MODEL PROFILE SLOW_IO_SERVER HUNG_IO_SERVER (to the daemon: no member), SERVER_MAP (to I/O
-//         servers that write behind), MOVE_DATA_SETS USE_SCHEDULER APPLICATION_FOR (to I/O servers), REFUSED
+//         servers that write behind), MOVE_DATA_SETS USE_SCHEDULER APPLICATION_FOR APPLICATION_WEIGHT (to I/O servers),
+//         REFUSED
 //   both: WITHDRAW_RESIZE (from a tool, to the member; from the member, to the tool)
 //
 // The coordinator does what is the same for all policies: it knows the members, the holders, and how long leases and
@@ -25,6 +26,7 @@
 #include <vector>
 
 #include "coordinator/arbitration/access.hpp"
+#include "coordinator/arbitration/backlog.hpp"
 #include "coordinator/command.hpp"
 #include "coordinator/cores/resizing.hpp"
 #include "coordinator/cores/steering.hpp"
@@ -65,11 +67,15 @@ class Coordinator {
   const policy::Metric& metric() const { return access_.metric(); }
   const PoliciesInForce& access_policies() const { return access_.policies(); }
   const model::Cores& cores() const { return cores_; }
+  // Returns the most processes that resizes may give all applications together.
+  std::int64_t most_cores() const { return resizing_.cores(); }
   // True if the daemon must report the end of a process that it started for this request (PROCESS_FAILED).
   bool awaits(AppId app, RequestId request) const { return joining_.awaits(app, request); }
   const Servers& servers() const { return servers_; }
   // Returns an application as a row of a listing, including the prediction of its next I/O phase.
   event::Application describe(const model::Application& application, Time now) const;
+  // The place at which this leader stands in the list of leaders, from 1. Above 1, it only grants turns.
+  std::int64_t leader_place() const { return leader_place_; }
   // Number of events handled so far.
   std::int64_t events() const { return events_; }
 
@@ -81,6 +87,7 @@ class Coordinator {
   void on(const Moment& moment, const event::FinishIo& finish);
   void on(const Moment& moment, const event::RenewIo& renew);
   void on(const Moment& moment, const event::PausedIo& paused);
+  void on(const Moment& moment, const event::ReturnIo& returned);
   void on(const Moment& moment, const event::AskWait& asked);
   void on(const Moment& moment, const event::IoPhase& phase);
   void on(const Moment& moment, const event::Iterations& said);
@@ -92,6 +99,8 @@ class Coordinator {
   void on(const Moment& moment, const event::ProcessFailed& failed);
   void on(const Moment& moment, const event::Profile& profile);
   void on(const Moment& moment, const event::AskCores& asked) { steering_.ask_cores(moment, asked); }
+  void on(const Moment& moment, const event::HeldNodes& held);
+  void on(const Moment& moment, const event::NodeCores& told);
   void on(const Moment& moment, const event::Resize& resize);
   void on(const Moment& moment, const event::WithdrawResize& withdraw);
   void on(const Moment& moment, const event::Bye& bye);
@@ -111,15 +120,25 @@ class Coordinator {
   void on(const Moment& moment, const event::SlowIoServer& told) { servers_.told_slow(moment, told); }
   void on(const Moment& moment, const event::MapAdopted& said);
   void on(const Moment& moment, const event::SlowAggregator& slow);
+  void on(const Moment& moment, const event::LeaderPlace& told);
   template <class Other>
   void on(const Moment&, const Other&) {}
 
+  // Handles the event, and asks the servers policy after it.
+  void take(const event::Event& event);
+  // Handles events of the backlog that are due, and those of the sender's application if this event follows them.
+  void take_late(const event::Event& event);
+  void take_all_of(AppId app);
+  // Puts an event of a batch into the backlog, if batches of other members may have earlier ones. Returns false if not.
+  bool keep_for_later(const event::Event& event);
   // Sets the access policy for one application or one target.
   void set_policy_for(const Moment& moment, const event::SetPolicy& set);
   // Publishes MODEL when an application's I/O phases stop or start to fit a period.
   void tell_model(const Moment& moment, const model::Application& application);
   // Removes the member that sent the event from all parts. Does nothing for a tool.
-  void remove(const Moment& moment);
+  AppId remove(const Moment& moment);
+  // Carries out the resizes that have waited for cores of the resource manager. `refusal`: why it gives none.
+  void end_waits(const Moment& moment, const std::string& refusal);
   // Answers the sender of the event with REFUSED.
   void refuse(const Moment& moment, std::string text);
 
@@ -127,8 +146,10 @@ class Coordinator {
   policy::Combination policies_;
   model::Cluster cluster_;
   model::Cores cores_;
+  std::int64_t leader_place_ = 1;
   std::int64_t decisions_ = 0;  // published by AccessController, Steering and Servers together
   AccessController access_;
+  Backlog backlog_;
   Resizing resizing_;
   Joining joining_;
   Steering steering_;

@@ -19,14 +19,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr Duration lease = seconds{10};
-constexpr Duration linger = milliseconds{100};
+constexpr Duration idle_hold = milliseconds{100};
 // The time slice is longer than any of these runs: coordinator_test.cpp tests it.
-constexpr Duration turn = std::chrono::hours{24 * 365 * 100};
-const CoordinatorSettings settings{{&policy::fcfs}, lease, linger, turn, seconds{1}};
+constexpr Duration long_turn = std::chrono::hours{24 * 365 * 100};
+const CoordinatorSettings long_turn_settings{{&policy::fcfs}, lease, idle_hold, long_turn, seconds{1}};
 
 // An observer of events and commands that checks what must never happen. It is written for clarity: every question is a
 // walk through all requests.
-class Observer {
+class RequestObserver {
  public:
   // Passes `event` to the coordinator and observes the commands.
   void pass(Coordinator& coordinator, const event::Event& event) {
@@ -117,7 +117,7 @@ class Observer {
     requests_.erase(found);
     if (request.granted && grants(request.app, request.target) == 0) {
       kept_.erase({request.target, request.app});
-      if (!finish.phase_over) kept_[{request.target, request.app}] = now_ + linger;
+      if (!finish.phase_over) kept_[{request.target, request.app}] = now_ + idle_hold;
     }
   }
 
@@ -311,9 +311,9 @@ class Observer {
 };
 
 // Events as no orderly run has them: repeated, unknown, late, from members that came back or never came.
-class Chaos {
+class RequestChaos {
  public:
-  explicit Chaos(std::uint64_t seed) : random_(seed), changes_policy_(seed % 3 == 0) {}
+  explicit RequestChaos(std::uint64_t seed) : random_(seed), changes_policy_(seed % 3 == 0) {}
 
   event::Event next(std::optional<Time> deadline) {
     step_time(deadline);
@@ -446,9 +446,9 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
   std::size_t holds_ended = 0;
   for (std::uint64_t seed = 1; seed <= 5000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Coordinator coordinator{settings};
-    Observer observer;
-    Chaos chaos{seed};
+    Coordinator coordinator{long_turn_settings};
+    RequestObserver observer;
+    RequestChaos chaos{seed};
     for (int i = 0; i < 300; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       observer.pass(coordinator, event);
@@ -473,16 +473,16 @@ TEST(CoordinatorProperties, HoldInAnyOrderOfEvents) {
 TEST(CoordinatorProperties, EverybodyIsServedWithinABound) {
   for (std::uint64_t seed = 1; seed <= 2000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Coordinator coordinator{settings};
-    Observer observer;
-    Chaos chaos{seed};
+    Coordinator coordinator{long_turn_settings};
+    RequestObserver observer;
+    RequestChaos chaos{seed};
     Time now{};
     for (int i = 0; i < 100; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       now = std::max(now, event.time);
       observer.pass(coordinator, event);
     }
-    const Time bound = now + static_cast<std::int64_t>(observer.requests() + 1) * (lease + linger);
+    const Time bound = now + static_cast<std::int64_t>(observer.requests() + 1) * (lease + idle_hold);
     while (observer.anybody_waits()) {
       ASSERT_TRUE(coordinator.deadline());
       now = std::max(now, *coordinator.deadline());
@@ -498,14 +498,14 @@ TEST(CoordinatorProperties, TheSameEventsGiveTheSameCommands) {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     std::vector<event::Event> events;
     std::vector<event::Properties> commands;
-    Coordinator coordinator{settings};
-    Chaos chaos{seed};
+    Coordinator coordinator{long_turn_settings};
+    RequestChaos chaos{seed};
     for (int i = 0; i < 300; ++i) {
       events.push_back(chaos.next(coordinator.deadline()));
       record(commands, events.back(), coordinator.handle(events.back()));
     }
     std::vector<event::Properties> again;
-    Coordinator other{settings};
+    Coordinator other{long_turn_settings};
     for (const event::Event& event : events) record(again, event, other.handle(event));
     ASSERT_EQ(commands, again) << "seed " << seed;
   }
@@ -514,8 +514,8 @@ TEST(CoordinatorProperties, TheSameEventsGiveTheSameCommands) {
 // When all members have left, nothing remains: no application, no target, no deadline.
 TEST(CoordinatorProperties, NothingIsLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
-    Coordinator coordinator{settings};
-    Chaos chaos{seed};
+    Coordinator coordinator{long_turn_settings};
+    RequestChaos chaos{seed};
     event::Event event;
     for (int i = 0; i < 200; ++i) coordinator.handle(event = chaos.next(coordinator.deadline()));
     for (std::uint64_t member = 1; member <= 8; ++member) {

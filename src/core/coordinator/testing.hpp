@@ -27,14 +27,21 @@ struct Words {
   void operator()(const event::GrantIo& e) {
     out << " " << e.request.value << " waited " << e.waited.count() / 1'000'000;
     if (e.share != 1) out << " share " << std::fixed << std::setprecision(2) << e.share;
+    if (e.delegated) out << " delegated";
   }
   void operator()(const event::PauseIo& e) { out << " " << e.request.value << " because of " << e.because_of; }
+  void operator()(const event::RecallIo& e) {
+    out << " " << e.request.value;
+    if (!e.because_of.empty()) out << " because of " << e.because_of;
+  }
   void operator()(const event::LeaseExpired& e) {
     out << " " << e.request.value << " " << e.application << " " << e.target;
   }
   void operator()(const event::Reconfigure& e) {
     out << " " << e.request.value << " to " << e.processes << " at " << e.at_iteration;
     if (!e.places.empty()) out << " on " << e.places;
+    if (!e.methods.empty()) out << " by " << e.methods;
+    if (!e.leave.empty()) out << " leaving " << e.leave;
   }
   void operator()(const event::WithdrawResize& e) { out << " " << e.request.value << (e.begun ? " begun" : ""); }
   void operator()(const event::Reconfiguration& e) {
@@ -84,10 +91,13 @@ struct Words {
   void operator()(const event::UseScheduler& e) {
     out << " " << e.scheduler;
     if (e.data_servers != 0) out << " " << e.data_servers << " data servers of " << e.stripe_bytes;
+    if (!e.scheduler_by.empty()) out << " by " << e.scheduler_by;
   }
   void operator()(const event::ApplicationFor& e) {
     out << " of " << e.pids << ": " << e.pid << " " << e.application << " " << e.processes;
+    if (e.weight != 1) out << " weight " << e.weight;
   }
+  void operator()(const event::ApplicationWeight& e) { out << " " << e.application << " " << e.weight; }
   void operator()(const event::SlowIoServer& e) {
     out << " " << e.server << " for " << e.hold_off.count() / 1'000'000;
     if (e.reports > 0) out << ", " << e.service.count() / 1000 << " to " << e.peers.count() / 1000;
@@ -96,6 +106,11 @@ struct Words {
     out << " " << e.server << " pid " << e.pid << " silent " << e.silent.count() / 1'000'000;
   }
   void operator()(const event::CoresFor& e) { out << (e.wait ? " wait " : " start ") << e.missing << " " << e.job; }
+  void operator()(const event::ChangeAllocation& e) {
+    out << " " << e.allocation;
+    if (!e.release.empty()) out << " release " << e.release;
+    if (e.cores != 0) out << " more " << e.cores;
+  }
   void operator()(const event::Profile& e) { out << " app " << e.app.value << ": " << e.processes; }
   void operator()(const event::Refused& e) { out << " " << e.text; }
   template <class Other>

@@ -1,6 +1,9 @@
 #include "event/event.hpp"
 
 #include <array>
+#include <unordered_map>
+
+#include "event/become.hpp"
 
 namespace hocket::event {
 
@@ -31,14 +34,17 @@ constexpr std::array<MoveFrom, sizeof...(I)> move_from_each(std::index_sequence<
   return {&move_from<I>...};
 }
 
-// Compares the name with that of each type in order. The cost is linear in the number of types.
+using Become = void (*)(AnyEvent&);
+
+template <std::size_t I>
+void become_default(AnyEvent& body) {
+  body.emplace<I>();
+}
+
+// Returns what makes an event of each type by its name. Each frame is looked up here.
 template <std::size_t... I>
-std::optional<Body> make_alternative(std::string_view type, std::index_sequence<I...>) {
-  std::optional<Body> body;
-  ((std::variant_alternative_t<I, AnyEvent>::name == type ? void(body = std::variant_alternative_t<I, AnyEvent>{})
-                                                          : void()),
-   ...);
-  return body;
+std::unordered_map<std::string_view, Become> by_name(std::index_sequence<I...>) {
+  return {{std::variant_alternative_t<I, AnyEvent>::name, &become_default<I>}...};
 }
 
 constexpr auto every_index = std::make_index_sequence<std::variant_size_v<AnyEvent>>();
@@ -50,7 +56,19 @@ Body::Body(std::size_t index, void* e) {
   moves.at(index)(*this, e);
 }
 
-std::optional<Body> make_body(std::string_view type) { return make_alternative(type, every_index); }
+bool become(Body& body, std::string_view type) {
+  static const std::unordered_map<std::string_view, Become> known = by_name(every_index);
+  const auto found = known.find(type);
+  if (found == known.end()) return false;
+  found->second(body);
+  return true;
+}
+
+std::optional<Body> make_body(std::string_view type) {
+  std::optional<Body> body{std::in_place};
+  if (!become(*body, type)) body.reset();
+  return body;
+}
 
 std::string_view type_name(const Body& body) {
   return std::visit(

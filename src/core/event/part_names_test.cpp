@@ -5,7 +5,7 @@
 namespace hocket::event {
 namespace {
 
-using Names = std::vector<std::string>;
+using PartNames = std::vector<std::string>;
 
 std::string wrong(std::string_view text) {
   const auto names = part_names_of(text);
@@ -13,9 +13,9 @@ std::string wrong(std::string_view text) {
 }
 
 TEST(PartNames, AreSortedAndEachOnce) {
-  EXPECT_EQ(part_names_of("ost7, ost3,ost7 ").value(), (Names{"ost3", "ost7"}));
+  EXPECT_EQ(part_names_of("ost7, ost3,ost7 ").value(), (PartNames{"ost3", "ost7"}));
   EXPECT_EQ(text_of_parts({"ost3", "ost7"}), "ost3,ost7");
-  EXPECT_EQ(part_names_of(text_of_parts({"a"})).value(), Names{"a"});
+  EXPECT_EQ(part_names_of(text_of_parts({"a"})).value(), PartNames{"a"});
 }
 
 TEST(PartNames, SayWhatIsWrong) {

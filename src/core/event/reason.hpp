@@ -247,6 +247,10 @@ struct ServersGiven {
   std::int64_t epoch = 0;       // of the server map that has them
   std::string file_system{};    // to whose servers and applications the numbers are limited; "": there is no other
   bool none_up = false;         // no server of these is up, so that its accesses are as if none ran
+  // The system whose ratio of nodes to servers is behind a number that `static` has decided; else not known.
+  double system_nodes = not_known;
+  double system_servers = not_known;
+  bool nodes_assumed = false;  // nobody has said how many nodes it has: those of the present applications are meant
   bool operator==(const ServersGiven&) const = default;
 };
 
@@ -260,13 +264,23 @@ struct IoTuned {
   bool operator==(const IoTuned&) const = default;
 };
 
-// A tool changed the scheduler by which an I/O server orders forwarded calls.
+// An I/O server orders accesses by another scheduler.
 struct SchedulerChanged {
   static constexpr std::string_view name = "scheduler-changed";
   std::string scheduler;
   std::string previous;
-  std::int64_t waiting = 0;  // calls that waited, and have moved to it
+  std::int64_t waiting = 0;  // accesses that waited, and have moved to it
+  std::string by{};          // who chose it (event/chooser.hpp)
   bool operator==(const SchedulerChanged&) const = default;
+};
+
+// An application has another weight beside others in I/O servers (APPLICATION_WEIGHT).
+struct ApplicationWeighed {
+  static constexpr std::string_view name = "application-weighed";
+  std::int64_t weight = 1;
+  std::int64_t previous = 1;
+  std::string by{};  // who chose it (event/chooser.hpp)
+  bool operator==(const ApplicationWeighed&) const = default;
 };
 
 // The policy that changed the size is not in force any more.
@@ -303,6 +317,7 @@ inline constexpr std::string_view nobody_commands = "nobody-commands";
 inline constexpr std::string_view no_control_points = "no-control-points";
 inline constexpr std::string_view unknown_times = "unknown-times";
 inline constexpr std::string_view cost_grows = "cost-grows";
+inline constexpr std::string_view later_leader = "later-leader";
 // These end a decision.
 inline constexpr std::string_view process_lost = "process-lost";
 inline constexpr std::string_view other_size = "other-size";
@@ -320,12 +335,15 @@ inline constexpr std::string_view map_not_adopted = "map-not-adopted";
 inline constexpr std::string_view weighed_lately = "weighed-lately";
 inline constexpr std::string_view not_forwarded = "not-forwarded";
 inline constexpr std::string_view other_file_system = "other-file-system";
+inline constexpr std::string_view scheduler_by_hand = "scheduler-by-hand";
+inline constexpr std::string_view weight_by_hand = "weight-by-hand";
 
-inline constexpr std::array all{not_malleable,   set_by_hand,     resized_by_hand,   being_resized,    resize_refused,
-                                same_size,       nobody_commands, no_control_points, unknown_times,    cost_grows,
-                                process_lost,    other_size,      not_done,          own_size,         phase_early,
-                                phase_missing,   no_answer,       last_server,       drained_by_hand,  assigned_by_hand,
-                                map_not_adopted, weighed_lately,  not_forwarded,     other_file_system};
+inline constexpr std::array all{not_malleable,     set_by_hand,     resized_by_hand,   being_resized, resize_refused,
+                                same_size,         nobody_commands, no_control_points, unknown_times, cost_grows,
+                                later_leader,      process_lost,    other_size,        not_done,      own_size,
+                                phase_early,       phase_missing,   no_answer,         last_server,   drained_by_hand,
+                                assigned_by_hand,  map_not_adopted, weighed_lately,    not_forwarded, other_file_system,
+                                scheduler_by_hand, weight_by_hand};
 }  // namespace circumstance
 
 // No size is known to reach the speedup.
@@ -435,6 +453,14 @@ struct ServerGone {
   bool operator==(const ServerGone&) const = default;
 };
 
+// An I/O server refused a scheduler that a policy, or the configuration, had chosen.
+struct SchedulerRefused {
+  static constexpr std::string_view name = "scheduler-refused";
+  std::string scheduler;
+  std::string why;
+  bool operator==(const SchedulerRefused&) const = default;
+};
+
 // A servers policy changes its mind too often.
 struct ChangedLately {
   static constexpr std::string_view name = "changed-lately";
@@ -474,7 +500,7 @@ using Reason =
                  SpeedupMissing, CoresMissing, SavingTooLarge, NotWorthIt, ThirdConflict, NeitherResizable, InvalidSize,
                  IterationPast, StopsTooLong, ReturnsTooEarly, ResizedTooLate, CoresExceeded, ServerGone, ChangedLately,
                  InvalidValue, HintsFirst, ResizedByTool, PartsIgnored, InformationIgnored, TargetHeld, AggregatorSlow,
-                 ServersGiven>;
+                 ServersGiven, SchedulerRefused, ApplicationWeighed>;
 
 inline bool is_none(const Reason& reason) { return std::holds_alternative<NoReason>(reason); }
 inline Reason because(std::string_view circumstance) { return Circumstance{std::string{circumstance}}; }

@@ -180,6 +180,9 @@ void fields(E& e, V&& visit) {
   visit("epoch", e.epoch);
   visit("file_system", e.file_system);
   visit("none_up", e.none_up);
+  visit("system_nodes", e.system_nodes);
+  visit("system_servers", e.system_servers);
+  visit("nodes_assumed", e.nodes_assumed);
 }
 
 template <Of<IoTuned> E, class V>
@@ -195,6 +198,20 @@ void fields(E& e, V&& visit) {
   visit("scheduler", e.scheduler);
   visit("previous", e.previous);
   visit("waiting", e.waiting);
+  visit("by", e.by);
+}
+
+template <Of<ApplicationWeighed> E, class V>
+void fields(E& e, V&& visit) {
+  visit("weight", e.weight);
+  visit("previous", e.previous);
+  visit("by", e.by);
+}
+
+template <Of<SchedulerRefused> E, class V>
+void fields(E& e, V&& visit) {
+  visit("scheduler", e.scheduler);
+  visit("why", e.why);
 }
 
 template <Of<InvalidValue> E, class V>

@@ -42,7 +42,7 @@ constexpr std::array<Doing, 14> access_actions{
      {"wrong", "gave wrong information beside", "gave wrong information"},
      {"whole", "uses a whole target beside", "uses a whole target"},
      {"held", "asks for another target than it named beside", "asks for another target than it named"}}};
-constexpr std::array<NameAndWords, 13> core_actions{{{"expand", "expands"},
+constexpr std::array<NameAndWords, 14> core_actions{{{"expand", "expands"},
                                                      {"shrink", "shrinks"},
                                                      {"return", "goes back"},
                                                      {"reclaim", "gives cores back"},
@@ -53,7 +53,8 @@ constexpr std::array<NameAndWords, 13> core_actions{{{"expand", "expands"},
                                                      {"assign", "gets other I/O servers"},
                                                      {"weigh", "gets another share of the stripes"},
                                                      {"tune", "gets other settings of its collective I/O"},
-                                                     {"schedule", "orders forwarded calls by another scheduler"},
+                                                     {"schedule", "orders accesses by another scheduler"},
+                                                     {"weigh-application", "gets another weight in I/O servers"},
                                                      {"aggregate", "aggregates by other ranks"}}};
 constexpr std::array<NameAndWords, 3> quantities{{{event::quantity::phase_start, "start of the next I/O phase"},
                                                   {event::quantity::period, "I/O period"},

@@ -104,11 +104,28 @@ TEST(Sentence, SaysHowCollectiveIoIsTuned) {
 TEST(Sentence, SaysByWhichSchedulerAServerOrdersCalls) {
   event::Decision changed = decision("schedule", event::SchedulerChanged{"job-fair", "fifo", 0});
   changed.because_of = "";
-  EXPECT_EQ(heading(changed), "a orders forwarded calls by another scheduler");
-  EXPECT_EQ(sentence(changed), "a tool changed the scheduler of forwarded calls from 'fifo' to 'job-fair'");
+  EXPECT_EQ(heading(changed), "a orders accesses by another scheduler");
+  EXPECT_EQ(sentence(changed), "a tool changed the request scheduler from 'fifo' to 'job-fair'");
   changed.reason = event::SchedulerChanged{"job-fair", "fifo", 64};
-  EXPECT_EQ(sentence(changed),
-            "a tool changed the scheduler of forwarded calls from 'fifo' to 'job-fair'; 64 calls waited");
+  EXPECT_EQ(sentence(changed), "a tool changed the request scheduler from 'fifo' to 'job-fair'; 64 accesses waited");
+  changed.reason = event::SchedulerChanged{"wfq", "fifo", 0, "configuration"};
+  EXPECT_EQ(sentence(changed), "hocket.toml changed the request scheduler from 'fifo' to 'wfq'");
+  changed.text = "two applications wait";
+  changed.reason = event::SchedulerChanged{"wfq", "fifo", 0, "policy"};
+  EXPECT_EQ(sentence(changed), "two applications wait; the policy changed the request scheduler from 'fifo' to 'wfq'");
+  changed.reason = {};
+  changed.text = "";
+  changed.obstacle = event::SchedulerRefused{"wffq", "unknown request scheduler 'wffq'"};
+  EXPECT_EQ(sentence(changed), "left alone: 'a' refused the scheduler 'wffq': unknown request scheduler 'wffq'");
+}
+
+TEST(Sentence, SaysWhoChangedTheWeightOfAnApplication) {
+  event::Decision changed = decision("weigh-application", event::ApplicationWeighed{4, 1, ""});
+  changed.because_of = "";
+  EXPECT_EQ(heading(changed), "a gets another weight in I/O servers");
+  EXPECT_EQ(sentence(changed), "a tool changed its weight beside other applications from 1 to 4");
+  changed.reason = event::ApplicationWeighed{1, 4, "default"};
+  EXPECT_EQ(sentence(changed), "the end of an earlier choice changed its weight beside other applications from 4 to 1");
 }
 
 // ---- sizes -------------------------------------------------------------------------------------------------------

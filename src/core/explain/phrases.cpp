@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "event/chooser.hpp"
 #include "explain/explain.hpp"
 #include "explain/words.hpp"
 
@@ -31,6 +32,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
     {circumstance::no_control_points, "$ comes to no two control points before that"},
     {circumstance::unknown_times, "nothing is known of $ at other sizes"},
     {circumstance::cost_grows, "$ would need the more processes, the more its resizes cost"},
+    {circumstance::later_leader, "this leader is not the first of the list, so it gives out no cores"},
     {circumstance::process_lost, "the process that was asked is lost"},
     {circumstance::other_size, "it has another size than it was asked for"},
     {circumstance::not_done, "it did not do it"},
@@ -46,6 +48,8 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, circumstance
      "the weights of I/O servers were changed lately, and a policy changes them every 5 s at most"},
     {circumstance::not_forwarded, "@ is not forwarded, so it uses I/O servers"},
     {circumstance::other_file_system, "some of these I/O servers are not on the file system of @"},
+    {circumstance::scheduler_by_hand, "the scheduler of @ was chosen by hand"},
+    {circumstance::weight_by_hand, "the weight of @ was chosen by hand"},
 }};
 
 // Returns the words for the source of a FLOP count; the names are those of APPLICATION.
@@ -53,6 +57,14 @@ std::string_view flop_source_text(std::string_view source) {
   if (source == "profile") return "profile of an earlier run";
   if (source == "counters") return "hardware counters";
   return source.empty() ? "not known (iterations)" : source;
+}
+
+// Returns the words for who has chosen a setting.
+std::string_view chooser_of(std::string_view by) {
+  if (by == event::chooser::by_policy) return "the policy";
+  if (by == event::chooser::by_configuration) return "hocket.toml";
+  if (by == event::chooser::by_default) return "the end of an earlier choice";
+  return "a tool";
 }
 
 // Makes the phrases for one decision; each reason has an overload.
@@ -191,7 +203,7 @@ class Phrases {
   }
 
   std::string operator()(const event::ServersInUse& use) const {
-    const std::string words = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
+    const std::string words = own_words();
     return words + "I/O servers from epoch " + number(use.epoch) + " on: " + use.servers;
   }
 
@@ -199,7 +211,7 @@ class Phrases {
     if (given.none_up) return none_up(given);
     const std::string where = given.file_system.empty() ? "" : " on " + given.file_system;
     std::string text = quoted(name_) + " gets " + servers_text(given) + by_rule(given);
-    text += std::isnan(given.bandwidth) ? "; nobody has measured its bandwidth"
+    text += std::isnan(given.bandwidth) ? "; nobody has measured its bandwidth" + by_default(given)
                                         : "; expected: " + rate_text(given.bandwidth) + of_alone(given);
     text += "; all " + number(given.applications) + where + ": " + rate_text(given.sum) + " with " +
             number(given.given_out) + " of " + number(given.pool) + (given.pool == 1 ? " server" : " servers");
@@ -210,7 +222,7 @@ class Phrases {
   }
 
   std::string operator()(const event::IoTuned& tuned) const {
-    std::string text = decision_.text.empty() ? "" : std::string{decision_.text} + "; ";
+    std::string text = own_words();
     text += "collective I/O from epoch " + number(tuned.epoch) + " on: ";
     if (tuned == event::IoTuned{.epoch = tuned.epoch}) return text + "hints and defaults";
     const char* between = "";
@@ -224,11 +236,20 @@ class Phrases {
   }
 
   std::string operator()(const event::SchedulerChanged& change) const {
-    std::string text = "a tool changed the scheduler of forwarded calls from " + quoted(change.previous) + " to " +
-                       quoted(change.scheduler);
+    std::string text = own_words() + std::string{chooser_of(change.by)} + " changed the request scheduler from " +
+                       quoted(change.previous) + " to " + quoted(change.scheduler);
     if (change.waiting > 0)
-      text += "; " + number(change.waiting) + (change.waiting == 1 ? " call" : " calls") + " waited";
+      text += "; " + number(change.waiting) + (change.waiting == 1 ? " access" : " accesses") + " waited";
     return text;
+  }
+
+  std::string operator()(const event::ApplicationWeighed& weighed) const {
+    return own_words() + std::string{chooser_of(weighed.by)} + " changed its weight beside other applications from " +
+           number(weighed.previous) + " to " + number(weighed.weight);
+  }
+
+  std::string operator()(const event::SchedulerRefused& refused) const {
+    return quoted(name_) + " refused the scheduler " + quoted(refused.scheduler) + ": " + refused.why;
   }
 
   std::string operator()(const event::InvalidValue& invalid) const {
@@ -330,6 +351,9 @@ class Phrases {
   }
 
  private:
+  // Returns the words of a policy in Python, to which further ones are added.
+  std::string own_words() const { return decision_.text.empty() ? "" : std::string{decision_.text} + "; "; }
+
   static std::string rate_text(double bytes_per_s) { return decimals(bytes_per_s / 1e6, 1) + " MB/s"; }
 
   static std::string servers_text(const event::ServersGiven& given) {
@@ -347,12 +371,28 @@ class Phrases {
   std::string by_rule(const event::ServersGiven& given) const {
     const std::string size =
         number(given.nodes) + (given.nodes == 1 ? " node" : " nodes") + " and " + processes_text(given.processes);
-    if (!given.fell_back) return " by " + std::string{decision_.policy} + " for " + size;
+    const bool is_static = decision_.policy == "static";
+    if (!given.fell_back)
+      return " by " + std::string{decision_.policy} + " for " + size + (is_static ? on_system(given) : "");
     const std::string limit =
         std::isnan(given.least)
             ? "no allocation gives each application a server"
             : "no allocation leaves each application " + percent_text(given.least) + " of its bandwidth under static";
-    return " by static for " + size + ", because " + limit;
+    return " by static for " + size + on_system(given) + ", because " + limit;
+  }
+
+  // Returns why an application that nobody has measured has its number, where the policy has not decided it.
+  std::string by_default(const event::ServersGiven& given) const {
+    if (given.fell_back || decision_.policy == "static" || std::isnan(given.system_nodes)) return {};
+    return ", so the number is that of static" + on_system(given);
+  }
+
+  // Returns the system whose ratio of nodes to servers counted; "" if none did.
+  static std::string on_system(const event::ServersGiven& given) {
+    if (std::isnan(given.system_nodes) || std::isnan(given.system_servers)) return {};
+    return " on a system of " + decimals(given.system_nodes, 0) + (given.system_nodes == 1 ? " node" : " nodes") +
+           (given.nodes_assumed ? " (those of the present applications) and " : " and ") +
+           decimals(given.system_servers, 0) + (given.system_servers == 1 ? " server" : " servers");
   }
 
   static std::string of_alone(const event::ServersGiven& given) {

@@ -5,16 +5,13 @@
 #include <numeric>
 #include <utility>
 
+#include "model/measures.hpp"
+
 namespace hocket::model {
 namespace {
 
 constexpr std::size_t most_kinds = 32;
 constexpr double doublings = 3;  // per order of magnitude
-// An occupancy counts as alone if at most `least_shared` of it was beside others. If at least `well_shared` of it
-// was, it shows what others cost.
-constexpr double least_shared = 0.02;
-constexpr double well_shared = 0.2;
-constexpr double most_interference = 64;
 // Less time beside others than this shows nothing of them: a header, for instance, waits for one chunk of a large
 // access.
 constexpr double least_measured_s = 0.05;

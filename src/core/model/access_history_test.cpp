@@ -3,30 +3,32 @@
 
 #include <gtest/gtest.h>
 
+#include "model/testing.hpp"
+
 namespace hocket::model {
 namespace {
 
+using testing::after_1_s;
+
 class Accesses : public ::testing::Test {
  protected:
-  static Time at(double s) { return time_from_ns(1'000'000'000) + from_s(s); }
-
   // Runs one access that begins now and takes `span_s`, of which `shared_s` is beside one other.
   AccessHistory::Ended access(const char* routine, double span_s, std::int64_t bytes = 0, double shared_s = 0,
                               AccessLoad other = AccessLoad::write) {
     Occupancy occupancy;
-    occupancy.kind = history.asked(routine, nullptr, bytes, true, at(now_s));
+    occupancy.kind = history.asked(routine, nullptr, bytes, true, after_1_s(now_s));
     occupancy.asked = occupancy.bytes = bytes;
-    occupancy.since = at(now_s);
+    occupancy.since = after_1_s(now_s);
     occupancy.shared_s = shared_s;
     occupancy.others_s[static_cast<std::size_t>(other)] = shared_s;
     now_s += span_s;
-    return history.ended(occupancy, at(now_s), {0, told_s, even});
+    return history.ended(occupancy, after_1_s(now_s), {0, told_s, even});
   }
   double expected(const char* routine, std::int64_t bytes = 0) {
-    return history.access(history.asked(routine, nullptr, bytes, false, at(now_s)), bytes)->seconds;
+    return history.access(history.asked(routine, nullptr, bytes, false, after_1_s(now_s)), bytes)->seconds;
   }
   double beside(const char* routine, std::int64_t bytes) {
-    return history.interference(history.asked(routine, nullptr, bytes, false, at(now_s)), AccessLoad::write);
+    return history.interference(history.asked(routine, nullptr, bytes, false, after_1_s(now_s)), AccessLoad::write);
   }
 
   AccessHistory history;
@@ -54,7 +56,7 @@ TEST_F(Accesses, WhatIsAskedTellsHowLongItTakesWhereItTellsWhatIsMoved) {
 }
 
 TEST_F(Accesses, NothingIsKnownOfAKindThatWasNeverSeen) {
-  EXPECT_FALSE(history.access(history.asked("read", nullptr, 100, true, at(0)), 100));
+  EXPECT_FALSE(history.access(history.asked("read", nullptr, 100, true, after_1_s(0)), 100));
   EXPECT_FALSE(history.rest_of_phase_s());
 }
 
@@ -113,7 +115,7 @@ TEST_F(Accesses, WhatOthersCostIsLearntByTheirLoad) {
   const auto beside_reads = access("write", 1.1, 100, 1.1, AccessLoad::read);
   ASSERT_TRUE(beside_reads.shown);
   EXPECT_NEAR(beside_reads.shown->contention.interference(), 1.1, 1e-6);
-  const std::size_t kind = history.asked("write", nullptr, 100, false, at(now_s));
+  const std::size_t kind = history.asked("write", nullptr, 100, false, after_1_s(now_s));
   EXPECT_NEAR(history.interference(kind, AccessLoad::write), 2, 1e-6);
   EXPECT_NEAR(history.interference(kind, AccessLoad::read), 1.1, 1e-6);
   EXPECT_NEAR(history.access(kind, 100)->seconds, 1, 1e-6) << "what was shared says nothing of the time alone";
@@ -204,13 +206,13 @@ TEST_F(Accesses, TwoThatWereSharedAlikeTellNothing) {
 TEST_F(Accesses, BesideReadsAndWritesAtOnceIsBetterThanNothing) {
   access("write", 1, 100);
   Occupancy occupancy;
-  occupancy.kind = history.asked("write", nullptr, 100, true, at(now_s));
+  occupancy.kind = history.asked("write", nullptr, 100, true, after_1_s(now_s));
   occupancy.asked = occupancy.bytes = 100;
-  occupancy.since = at(now_s);
+  occupancy.since = after_1_s(now_s);
   occupancy.shared_s = 2;
   occupancy.others_s = {1, 1};
   now_s += 2;
-  EXPECT_FALSE(history.ended(occupancy, at(now_s), {}).shown);
+  EXPECT_FALSE(history.ended(occupancy, after_1_s(now_s), {}).shown);
   EXPECT_NEAR(beside("write", 100), 2, 1e-6);
   access("write", 1, 100, 1, AccessLoad::write);
   EXPECT_NEAR(beside("write", 100), 1, 1e-6) << "beside writes alone it was seen to be as fast";

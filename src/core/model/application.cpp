@@ -110,6 +110,13 @@ Duration Application::waited_until(Time now) const {
   return saturating_sum(totals.wait, waited - waited_before + waiting_now);
 }
 
+const std::vector<NodeCount>& Application::runs_on() const {
+  static const std::vector<NodeCount> unknown;
+  std::int64_t reported = 0;
+  for (const NodeCount& one : reported_nodes) reported = saturating_sum(reported, one.count);
+  return reported == computing_processes() ? reported_nodes : unknown;
+}
+
 std::int64_t Application::of_all(std::int64_t bytes) const {
   std::int64_t all = 0;
   const std::int64_t computing = std::max<std::int64_t>(1, computing_processes());

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/node_counts.hpp"
 #include "base/short_vector.hpp"
 #include "event/event.hpp"
 #include "model/busy_time.hpp"
@@ -48,6 +49,10 @@ struct alignas(64) Member {
   Duration cpu{};                            // reported with I/O phases
   Duration comm{};
   SpentTimes all;  // reported last, together with an I/O phase
+  std::string node;
+  std::int64_t peer_pid = 0;  // its process, as the kernel says; 0: not known
+  bool delegations = false;   // it knows them, as it says in HELLO
+  Time batched{};             // time of its latest event that is in the coordinator's backlog, or was
 };
 
 // The activity of an application as a whole: `io` if any request is granted, else `waiting` if any is queued.
@@ -132,7 +137,6 @@ struct alignas(64) Application {
   std::string mpi;
   std::string node;             // of the first member, like `pid`
   std::int64_t pid = 0;         // as it says
-  std::int64_t peer_pid = 0;    // as the kernel says; 0: not known
   Time arrived{};               // time of the first HELLO
   bool forwards = false;        // the data of its files go through I/O servers, which hold none of them
   std::int64_t nodes = 1;       // compute nodes that it runs on
@@ -156,10 +160,16 @@ struct alignas(64) Application {
   Reliance reliance;
   std::int64_t reconfigurations_before = 0;  // completed when the last phase was reported
   ProfileExtension extension;                // measurements of this run at sizes that its profile lacks
+  std::vector<NodeCount> reported_nodes;     // on which processes computed at its last report of them; see `runs_on`
+  std::int64_t delegations = 0;              // of its members
+  std::int64_t recalled = 0;                 // those of them that were recalled and are not returned
 
   // Returns the number of processes that compute. A malleable application reports it, because it has many members,
   // and some sleep. For others it is the sum over members.
   std::int64_t computing_processes() const { return malleability.malleable ? malleability.processes : processes; }
+  // Returns on which nodes its computing processes run, as far as it has reported that of its present size; else
+  // nothing.
+  const std::vector<NodeCount>& runs_on() const;
 
   // Scales the byte count of one process to all processes, if each moved as much; 0 if unknown or too large.
   std::int64_t of_all(std::int64_t bytes_of_one) const;

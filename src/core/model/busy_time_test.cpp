@@ -7,10 +7,8 @@
 namespace hocket::model {
 namespace {
 
-Time at(std::int64_t ns) { return time_from_ns(ns); }
-
 BusyTime::MemberActivity part(std::int64_t start, std::int64_t end, double io, double wait = 0) {
-  return {at(start), at(end), io, wait};
+  return {time_from_ns(start), time_from_ns(end), io, wait};
 }
 
 TEST(BusyTime, CountsWhatMembersDoAtOnceOnce) {
@@ -21,8 +19,8 @@ TEST(BusyTime, CountsWhatMembersDoAtOnceOnce) {
   busy.add({part(50, 150, 0, 1), part(150, 400, 1)});
   EXPECT_EQ(busy.all().io, Duration{300});
   EXPECT_EQ(busy.all().wait, Duration{100}) << "from 100 on one is in I/O";
-  EXPECT_EQ(busy.between(at(50), at(120)).wait, Duration{50});
-  EXPECT_EQ(busy.between(at(50), at(120)).io, Duration{20});
+  EXPECT_EQ(busy.between(time_from_ns(50), time_from_ns(120)).wait, Duration{50});
+  EXPECT_EQ(busy.between(time_from_ns(50), time_from_ns(120)).io, Duration{20});
 }
 
 TEST(BusyTime, OfOneMemberIsTheSumWhateverTheShares) {
@@ -64,7 +62,7 @@ TEST(BusyTime, IsExactForWholeIntervals) {
     }
     EXPECT_EQ(busy.all().io, Duration{in_io});
     EXPECT_EQ(busy.all().wait, Duration{waiting});
-    EXPECT_EQ(busy.between(at(-5), at(1000)).io, Duration{in_io});
+    EXPECT_EQ(busy.between(time_from_ns(-5), time_from_ns(1000)).io, Duration{in_io});
   }
 }
 
@@ -78,14 +76,15 @@ TEST(BusyTime, KeepsTheSumsOfALongRun) {
   }
   EXPECT_EQ(busy.all().io, Duration{io});
   EXPECT_EQ(busy.all().wait, Duration{wait});
-  EXPECT_EQ(busy.between(at(0), at(10'000'000)).io, Duration{io});
-  EXPECT_EQ(busy.between(at(9'990'000), at(10'000'000)).io, Duration{3000}) << "the last ones are exact";
+  EXPECT_EQ(busy.between(time_from_ns(0), time_from_ns(10'000'000)).io, Duration{io});
+  EXPECT_EQ(busy.between(time_from_ns(9'990'000), time_from_ns(10'000'000)).io, Duration{3000})
+      << "the last ones are exact";
 }
 
 event::IoPhase phase_of(const std::string& io, const std::string& waits) {
   event::IoPhase phase;
-  phase.start = at(1000);
-  phase.end = at(2000);
+  phase.start = time_from_ns(1000);
+  phase.end = time_from_ns(2000);
   phase.io = Duration{250};
   phase.wait = Duration{500};
   phase.io_intervals = io;
@@ -95,7 +94,7 @@ event::IoPhase phase_of(const std::string& io, const std::string& waits) {
 
 BusyTime::Times times_of(const std::string& io, const std::string& waits, std::int64_t end = 2000) {
   BusyTime busy;
-  busy.add(parts_of(phase_of(io, waits), at(1000), at(end)));
+  busy.add(parts_of(phase_of(io, waits), time_from_ns(1000), time_from_ns(end)));
   return busy.all();
 }
 
@@ -114,7 +113,7 @@ TEST(BusyTime, GoesBySumsWhereThereAreNoIntervals) {
     EXPECT_EQ(times_of(text, "").io, Duration{250}) << text;
     EXPECT_EQ(times_of(text, "").wait, Duration{500}) << text;
   }
-  EXPECT_TRUE(parts_of(phase_of("0:5", ""), at(1000), at(1000)).empty());
+  EXPECT_TRUE(parts_of(phase_of("0:5", ""), time_from_ns(1000), time_from_ns(1000)).empty());
 }
 
 }  // namespace

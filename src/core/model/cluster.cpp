@@ -32,6 +32,9 @@ Member& Cluster::join(const event::Origin& origin, const event::Hello& hello, Ti
   Member& member = *place->second;
   member.id = origin.member;
   member.application = &application;
+  member.node = origin.node;
+  member.peer_pid = hello.peer_pid;
+  member.delegations = hello.delegations;
   member.processes = std::clamp<std::int64_t>(hello.processes, 0, most_processes);
   application.processes += member.processes;
   application.members.push_back(&member);
@@ -48,7 +51,6 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.mpi = hello.mpi;
   application.node = origin.node;
   application.pid = hello.pid;
-  application.peer_pid = hello.peer_pid;
   application.since = application.arrived = now;
   application.forwards = hello.forwards;
   application.nodes = std::clamp<std::int64_t>(hello.compute_nodes, 1, most_nodes);

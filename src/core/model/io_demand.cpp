@@ -6,6 +6,7 @@
 
 #include "base/saturating.hpp"
 #include "model/application.hpp"
+#include "model/measures.hpp"
 #include "model/target.hpp"
 
 namespace hocket::model {
@@ -17,11 +18,6 @@ constexpr double least_left = 0.02;
 constexpr double unknown_phase_s = 1;
 // The weight of a new value in a running mean.
 constexpr double weight = 0.3;
-// A phase counts as undisturbed if at most `least_shared` of it was beside others, and as disturbed if at least
-// `well_shared` was.
-constexpr double least_shared = 0.02;
-constexpr double well_shared = 0.2;
-constexpr double most_interference = 64;
 // From this excess demand on, a phase measures the slowdown factor beside one that demands all of the target. With
 // less, its loss measures how others disturb it.
 constexpr double well_demanded = 0.5;

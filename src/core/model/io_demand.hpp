@@ -87,6 +87,9 @@ struct TargetRecord : IoRecord {
   std::array<std::array<Beside, loads>, loads> beside{};
   std::array<Rate, loads> rate{};  // of accesses alone
   RateFit write_rate{};            // of large writes, alone or not
+  // The application that was the only one with requests for the target since a time. It may get delegations.
+  AppId only_user{};
+  Time only_since{};
 };
 
 // Judges an application's announcements of its phase sizes. They are believed from the first one on, until two have

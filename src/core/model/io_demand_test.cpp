@@ -5,26 +5,27 @@
 #include <random>
 
 #include "model/application.hpp"
+#include "model/testing.hpp"
 
 namespace hocket::model {
 namespace {
 
 using std::chrono::seconds;
+using testing::after_1_s;
 
 class Demand : public ::testing::Test {
  protected:
-  static Time at(double s) { return time_from_ns(1'000'000'000) + from_s(s); }
   void begin(Application& application, std::int64_t phase_bytes, double now_s) {
     application.demand = {};
-    demand(application, {RequestId{1}, "disk", {}, {}, 0, phase_bytes}, at(now_s));
-    count_progress(target, at(now_s), 2);
+    demand(application, {RequestId{1}, "disk", {}, {}, 0, phase_bytes}, after_1_s(now_s));
+    count_progress(target, after_1_s(now_s), 2);
     target.holders.push_back({&application, &target, 1, {}});
     application.held.push_back(std::prev(target.holders.end()));
     begin_progress(target.holders.back());
     application.demand.granted = true;
   }
   void end(Application& application, double io_s, std::int64_t bytes, double now_s) {
-    count_progress(target, at(now_s), 2);
+    count_progress(target, after_1_s(now_s), 2);
     const auto holder = application.held.front();
     end_progress(*holder);
     learn(application, target.record, from_s(io_s), bytes);
@@ -50,7 +51,7 @@ class Demand : public ::testing::Test {
   Demand() {
     a.processes = b.processes = c.processes = 4;
     target.record = &record;
-    target.served = at(0);
+    target.served = after_1_s(0);
   }
 };
 
@@ -59,7 +60,7 @@ TEST_F(Demand, WhatWasPreparedAndMovedTellsWhatIsLeft) {
   EXPECT_EQ(work_of(a, target).alone_s, 1) << "nothing is known";
   a.io.bytes_per_s = 100;
   EXPECT_EQ(work_of(a, target).alone_s, 10);
-  count_progress(target, at(2), 2);
+  count_progress(target, after_1_s(2), 2);
   EXPECT_NEAR(work_of(a, target).left_s, 8, 1e-9);
   Request step, operation;
   step.target = operation.target = &target;
@@ -138,9 +139,9 @@ TEST_F(Demand, AnAnnouncedGrainTellsWhenItCanStop) {
   EXPECT_EQ(announced_stop_s(a, target), std::nullopt) << "nothing is known of its parts";
   announce(a, {1000, "", 4});
   EXPECT_NEAR(announced_stop_s(a, target).value(), 2.5, 1e-9) << "the first pause has not come";
-  count_progress(target, at(2), 2);
+  count_progress(target, after_1_s(2), 2);
   EXPECT_NEAR(announced_stop_s(a, target).value(), 0.5, 1e-9);
-  count_progress(target, at(2.5), 2);
+  count_progress(target, after_1_s(2.5), 2);
   EXPECT_NEAR(announced_stop_s(a, target).value(), 2.5, 1e-9) << "the next file has begun";
   announce(a, {1000, "", 4, 5, 50});
   EXPECT_NEAR(announced_stop_s(a, target).value(), 0.5, 1e-9) << "rounds are finer";
@@ -204,7 +205,7 @@ TEST_F(Demand, AnAnnouncementThatHasComeTrueIsNotComparedWithLaterIo) {
 TEST_F(Demand, WhatIsLeftAfterAGapDoesNotMiss) {
   for (int i = 0; i < 4; ++i) {
     begin(a, 1000 - 250 * i, 10 * i);
-    count_progress(target, at(10 * i + 2), 2);
+    count_progress(target, after_1_s(10 * i + 2), 2);
     const auto holder = a.held.front();
     end_progress(*holder);
     learn(a, target.record, from_s(2), 250, 750 - 250 * i);
@@ -218,7 +219,7 @@ TEST_F(Demand, WhatIsLeftAfterAGapDoesNotMiss) {
 TEST_F(Demand, EachPhaseOfACycleHasItsOwnLength) {
   for (int i = 0; i < 20; ++i) {
     event::IoPhase phase;
-    phase.start = at(10 * i + (i % 2 ? -7.9 : 0));
+    phase.start = after_1_s(10 * i + (i % 2 ? -7.9 : 0));
     phase.io = from_s(i % 2 ? 0.1 : 2);
     phase.end = phase.start + phase.io;
     (i % 2 ? phase.bytes_read : phase.bytes_written) = 100;
@@ -236,7 +237,7 @@ TEST_F(Demand, OfTwoAtOnceEachIsSlower) {
   a.io.phase_s = b.io.phase_s = 10;
   begin(a, 0, 0);
   begin(b, 0, 4);
-  count_progress(target, at(6), 2);
+  count_progress(target, after_1_s(6), 2);
   EXPECT_NEAR(work_of(a, target).left_s, 10 - 4 - 1, 1e-9);
   EXPECT_NEAR(work_of(b, target).left_s, 10 - 1, 1e-9);
 }
@@ -266,10 +267,10 @@ TEST_F(Demand, WhoseRateIsLowLeavesRoomForOthers) {
   EXPECT_DOUBLE_EQ(demanded_by(b, target), 0.3);
   begin(b, 300, 20);
   begin(c, 300, 20);
-  count_progress(target, at(24), 2);
+  count_progress(target, after_1_s(24), 2);
   EXPECT_NEAR(work_of(b, target).left_s, 6, 1e-9) << "as if it were alone";
   begin(a, 1000, 24);
-  count_progress(target, at(27.2), 2);
+  count_progress(target, after_1_s(27.2), 2);
   EXPECT_NEAR(work_of(a, target).left_s, 8, 1e-9) << "1.6 times as slow";
 }
 

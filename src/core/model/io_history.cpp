@@ -4,17 +4,11 @@
 #include <cmath>
 
 #include "base/saturating.hpp"
+#include "model/measures.hpp"
 #include "model/robust.hpp"
 
 namespace hocket::model {
 namespace {
-
-Duration from_ns(double ns) {
-  constexpr double most = 4e18;  // within int64
-  return Duration{static_cast<std::int64_t>(std::clamp(ns, -most, most))};
-}
-
-double ns_of(Duration d) { return static_cast<double>(d.count()); }
 
 MeanSpread times_of(const Samples& samples) {
   const Moments moments = samples.moments();

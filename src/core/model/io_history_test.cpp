@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <random>
 
+#include "model/testing.hpp"
+
 namespace hocket::model {
 namespace {
 
-Time at(double seconds) { return Time{} + from_s(seconds); }
+using testing::at;
 
 PhaseRecord phase(double start, double io, double wait = 0, double cpu = 0, double comm = 0) {
   return {at(start), at(start + wait + io), from_s(io), from_s(wait), from_s(cpu), from_s(comm), 1000};

@@ -16,7 +16,7 @@ constexpr double most_spread = 0.25;
 // The upper limit for a gain, in multiples of what the access took.
 constexpr double most_gained = 2;
 constexpr double distrust = 2;            // discount on gains, per unit of relative error
-constexpr double least_shared = 0.2;      // part of an access that must be shared to judge an estimate
+constexpr double telling_share = 0.2;     // part of an access that must be shared to judge an estimate
 constexpr double least_telling_s = 0.05;  // shortest write that shows how fast the target is
 constexpr double most_others = 1.1;       // mean number of others up to which two rates describe it
 constexpr double guessed_s = 1;           // duration if nothing at all is known
@@ -49,7 +49,7 @@ double told_by_rate(TargetRecord* record, const Occupancy& occupancy, Time now) 
   const double span_s = to_s(now - occupancy.since - occupancy.idle);
   const double others_s = occupancy.others_s[number(AccessLoad::write)];
   const bool tells = record != nullptr && occupancy.whole && occupancy.bytes > 0 && span_s >= least_telling_s;
-  if (!tells || occupancy.others_s[number(AccessLoad::read)] > least_shared * span_s) return 0;
+  if (!tells || occupancy.others_s[number(AccessLoad::read)] > telling_share * span_s) return 0;
   if (others_s <= most_others * std::max(occupancy.shared_s, 1e-9)) {
     const double shared_s = std::min(occupancy.shared_s, span_s);
     record->write_rate.add(span_s - shared_s, shared_s, static_cast<double>(occupancy.bytes));
@@ -74,7 +74,7 @@ void settle(Application& application, Target& target, const Occupancy& occupancy
     return;
   }
   const double took_s = to_s(end - asked);
-  if (!ordered && !resumed && took_s > 0 && occupancy.shared_s >= least_shared * took_s) {
+  if (!ordered && !resumed && took_s > 0 && occupancy.shared_s >= telling_share * took_s) {
     application.late_error.add(std::abs(took_s - *would_s) / took_s);
   }
   // Coordination had no effect here, so any difference is an error of the estimate.

@@ -8,11 +8,12 @@
 #include <vector>
 
 #include "model/io_history.hpp"
+#include "model/testing.hpp"
 
 namespace hocket::model {
 namespace {
 
-Time at(double seconds) { return Time{} + from_s(seconds); }
+using testing::at;
 
 // One phase of a program, with the computing before it, in seconds.
 struct Step {
@@ -54,7 +55,7 @@ class Runner {
   void steps(int count) {
     for (int i = 0; i < count; ++i) step();
   }
-  void stop(double seconds) { now_ += seconds; }
+  void stop(double s) { now_ += s; }
   // Returns the next phase that the program will do.
   const Step& next() const { return program_[place_]; }
   Time next_start() const { return at(now_ + program_[place_].computing); }

@@ -4,15 +4,14 @@
 #include <cmath>
 
 #include "base/saturating.hpp"
+#include "model/measures.hpp"
 
 namespace hocket::model {
 namespace {
 
-constexpr double coverage = 2;  // standard deviations
 // The numbers needed to judge the fit: periods at one size, and phases in which a cycle of four would be found.
 constexpr std::size_t telling_periods = 2;
 constexpr std::int64_t telling_phases = 13;
-constexpr double longest_s = 1e9;  // keeps later times within the range of Time
 
 Estimate estimate(const MeanSpread& shown) { return {to_s(shown.mean), coverage * to_s(shown.spread)}; }
 

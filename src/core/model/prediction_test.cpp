@@ -6,10 +6,12 @@
 #include <random>
 #include <utility>
 
+#include "model/testing.hpp"
+
 namespace hocket::model {
 namespace {
 
-Time at(double seconds) { return Time{} + from_s(seconds); }
+using testing::at;
 
 class Prediction : public ::testing::Test {
  protected:

@@ -5,11 +5,10 @@
 #include <functional>
 
 #include "base/saturating.hpp"
+#include "model/measures.hpp"
 
 namespace hocket::model {
 namespace {
-
-constexpr double coverage = 2;  // standard deviations
 
 // Sums over the resizes of one group.
 struct RegressionSums {

@@ -4,21 +4,13 @@
 #include <cmath>
 
 #include "base/saturating.hpp"
+#include "model/measures.hpp"
 
 namespace hocket::model {
 namespace {
 
-// Two standard deviations cover 19 of 20 starts if periods have a normal distribution.
-constexpr double coverage = 2;
 // The relative spread of a period while only one was seen, because one period shows no spread.
 constexpr double assumed_spread = 0.25;
-
-double ns_of(Duration d) { return static_cast<double>(d.count()); }
-
-Duration from_ns(double ns) {
-  constexpr double most = 4e18;  // within int64
-  return Duration{static_cast<std::int64_t>(std::min(ns, most))};
-}
 
 // Returns t + n * step, limited to the range of Time.
 Time later(Time t, std::int64_t n, Duration step) {

@@ -6,16 +6,15 @@
 #include <string>
 
 #include "base/decimal.hpp"
+#include "model/measures.hpp"
 
 namespace hocket::model {
 namespace {
 
-constexpr double coverage = 2;              // standard deviations
 constexpr double error_of_doubling = 0.05;  // relative error of interpolation, per doubling away from a measured size
 constexpr double error_of_law = 0.01;       // relative error of the law itself: no program follows it better
 constexpr std::size_t points_of_law = 4;    // the largest sizes: smaller ones say little of larger ones
 constexpr double shortest_s = 1e-9;         // of an iteration: the resolution of Time
-constexpr double longest_s = 1e9;           // more than 30 years is a mistake
 
 // Returns the slope between two secants (Fritsch and Butland), which meets Fritsch and Carlson's condition. It is 0
 // at a turning point, otherwise the harmonic mean, weighted by the lengths of the intervals.

@@ -36,13 +36,13 @@ class LedgerOnly {
 
 // The facts about a request beside those that policies read.
 struct RequestFacts {
-  Time expires{};           // granted: end of the lease
+  Time expires{};           // granted: end of the lease; 0: none runs, because of a delegation
   Time too_slow{};          // queued: granted then in any case, to bound the slowdown; 0: no bound
   std::uint64_t order = 0;  // of arrival at the target
-  bool told = false;        // granted: PAUSE_IO was sent and is not answered yet
+  bool told = false;        // granted: PAUSE_IO (of a delegation RECALL_IO) was sent and is not answered yet
 };
 
-// An I/O operation that waits for its grant, or has it.
+// An I/O operation that waits for its grant, or has it; or a delegation, which is always granted.
 struct Request {
   RequestId id;
   MemberId member;
@@ -59,13 +59,20 @@ struct Request {
   double served_s = 0;      // progress before a suspension, in seconds alone
   PartSet parts{};          // of the target that the operation uses
   bool write_back = false;  // of an I/O server that stores what the application wrote (event::write_back)
+  // The member may begin operations without a grant (delegation_states.hpp). The number is that of the request whose
+  // GRANT_IO brought it, which is another record.
+  bool delegation = false;
+  RequestId under{};  // number of the delegation under which the operation was begun; 0: it had a grant of its own
   LedgerOnly<RequestFacts> ledger{};
+
+  // True for an operation of the program itself. The model measures these only.
+  bool is_access() const { return !write_back && !delegation; }
 };
 using Requests = std::list<Request>;  // moved between lists, never copied, so iterators stay valid
 
 // The facts about a holder beside those that policies read.
 struct HolderFacts {
-  Time kept_until{};  // end of the idle hold, if the holder has no grants
+  Time kept_until{};  // end of the idle hold, if the holder has no grants, or none but delegations
   Time told{};        // pausing: since when
   double share = 1;   // bandwidth share, as sent last
 };
@@ -81,7 +88,7 @@ struct Holder {
   Occupancy occupancy{};       // valid while it has accesses
   ByLoad others_before{};      // Target::present_s when the occupancy began
   PartSet parts{};             // that its grants use; in an idle hold those of the last one
-  std::int64_t stores = 0;     // those of its grants that are write-backs
+  std::int64_t stores = 0;     // those of its grants that are write-backs or delegations
   LedgerOnly<HolderFacts> ledger{};
 
   // Returns the number of granted requests of the application itself. The model measures these only.
@@ -96,6 +103,8 @@ struct TargetFacts {
   std::int64_t pausing = 0;                                  // holders that are to stop
   std::int64_t paused = 0;                                   // requests that wait after a suspension
   std::int64_t parted = 0;                                   // requests, also granted ones, for parts of the target
+  std::int64_t delegated = 0;                                // delegations
+  std::int64_t recalled = 0;                                 // those of them that were recalled
   bool shared = false;                                       // a holder has a bandwidth share below 1
   Time remind{};                                             // if requests wait: time of the next QUEUED_IO to them
   Time wake{};                                               // if requests wait: time of the next event due here

@@ -7,22 +7,24 @@
 #include <array>
 #include <cmath>
 
+#include "model/testing.hpp"
+
 namespace hocket::model {
 namespace {
 
-constexpr Slowness half{2, 0};  // two share evenly
+using testing::after_1_s;
 
-Time at(double s) { return time_from_ns(1'000'000'000) + from_s(s); }
+constexpr Slowness even_halves{2, 0};  // two share evenly
 
 class Alone : public ::testing::Test {
  protected:
   void begin(std::uint64_t application, double expected_s, double s) {
-    queue.advance(at(s));
-    queue.begin(AppId{application}, half, 1, expected_s, at(s));
+    queue.advance(after_1_s(s));
+    queue.begin(AppId{application}, even_halves, 1, expected_s, after_1_s(s));
   }
   double end(std::uint64_t application, double size_s, double s) {
-    queue.advance(at(s));
-    return queue.end(AppId{application}, size_s, at(s)).value();
+    queue.advance(after_1_s(s));
+    return queue.end(AppId{application}, size_s, after_1_s(s)).value();
   }
   Uncoordinated queue;
 };
@@ -30,7 +32,7 @@ class Alone : public ::testing::Test {
 TEST_F(Alone, OneAloneTakesWhatItTakes) {
   begin(1, 3, 0);
   EXPECT_NEAR(end(1, 3, 3), 3, 1e-6);
-  EXPECT_FALSE(queue.end(AppId{1}, 3, at(3)));
+  EXPECT_FALSE(queue.end(AppId{1}, 3, after_1_s(3)));
 }
 
 // Two accesses of 1 s begin at once and take 2 s uncoordinated. One after the other, the first gains 1 s and the
@@ -43,10 +45,10 @@ TEST_F(Alone, OneAfterTheOtherNobodyIsLater) {
 }
 
 TEST_F(Alone, ThoseOnDisjointPartsAreNotSlower) {
-  queue.advance(at(0));
-  queue.begin(AppId{1}, half, 1, 1, at(0), PartSet::of({1}));
-  queue.begin(AppId{2}, half, 1, 1, at(0), PartSet::of({2}));
-  queue.begin(AppId{3}, half, 1, 1, at(0), PartSet::of({2, 3}));
+  queue.advance(after_1_s(0));
+  queue.begin(AppId{1}, even_halves, 1, 1, after_1_s(0), PartSet::of({1}));
+  queue.begin(AppId{2}, even_halves, 1, 1, after_1_s(0), PartSet::of({2}));
+  queue.begin(AppId{3}, even_halves, 1, 1, after_1_s(0), PartSet::of({2, 3}));
   EXPECT_NEAR(end(1, 1, 1), 1, 1e-6);
   EXPECT_NEAR(end(2, 1, 1), 2, 1e-6);
 }
@@ -106,8 +108,8 @@ Off off_by(double wrong) {
       for (std::size_t i = 0; i < count; ++i) {
         if (!begun[i] && start_s[i] <= now_s) {
           begun[i] = true;
-          queue.advance(at(now_s));
-          queue.begin(AppId{i + 1}, half, 1, size_s[i] * (1 + wrong * (2 * draw() - 1)), at(now_s));
+          queue.advance(after_1_s(now_s));
+          queue.begin(AppId{i + 1}, even_halves, 1, size_s[i] * (1 + wrong * (2 * draw() - 1)), after_1_s(now_s));
         }
         users += begun[i] && left_s[i] > 0 ? 1 : 0;
       }
@@ -115,9 +117,9 @@ Off off_by(double wrong) {
         if (!begun[i] || left_s[i] <= 0) continue;
         left_s[i] -= step_s / users;
         if (left_s[i] > 0) continue;
-        queue.advance(at(now_s + step_s));
+        queue.advance(after_1_s(now_s + step_s));
         const double took_s = now_s + step_s - start_s[i];
-        const double told_s = queue.end(AppId{i + 1}, size_s[i], at(now_s + step_s)).value_or(0);
+        const double told_s = queue.end(AppId{i + 1}, size_s[i], after_1_s(now_s + step_s)).value_or(0);
         off.mean += std::abs(told_s - took_s) / took_s;
         off.most = std::max(off.most, std::abs(told_s - took_s) / took_s);
         ++accesses;

@@ -38,10 +38,11 @@ struct Arbitration {
   std::vector<Job> jobs;                       // the same, as the numbers are decided
   std::vector<std::string_view> servers;       // of the pool, in order of arrival
   allocation::Pool pool;
+  bool assumes_nodes = false;  // nobody has said how many nodes the system has
 };
 
 bool is_up_for(const ServerStatus& server, const model::Application& application) {
-  return server.state == "up" && fits(server.file_system, application);
+  return server.state == "up" && fits(server.file_system, server.node, application);
 }
 
 // The servers that are up and fit the application, but for those that others have by hand, as long as more are left.
@@ -85,31 +86,39 @@ void keep_number(Job& job, const AssignedServers& before) {
 
 using Applications = std::vector<const model::Application*>;
 
-// Returns the applications whose servers the policy decides about: those of each file system, in order of arrival.
-std::vector<Applications> by_file_system(const ServersView& view) {
+// True if the applications share a pool of servers: they are on one file system, and on one node unless servers can be
+// reached from each node (those of which no node is known).
+bool share_pool(const ServersView& view, const model::Application& one, const model::Application& other) {
+  const auto has_node = [](const ServerStatus& server) { return !server.node.empty(); };
+  return one.file_system == other.file_system &&
+         (node_of(one) == node_of(other) || std::ranges::none_of(view.servers, has_node));
+}
+
+// Returns the applications whose servers the policy decides about: those of each pool, in order of arrival.
+std::vector<Applications> by_pool(const ServersView& view) {
   std::vector<Applications> all;
   for (const auto& [id, application] : view.cluster.applications()) {
     const AssignedServers* const before = assigned_to(view, id);
     if (!application.forwards || (before != nullptr && before->by_hand)) continue;
-    const auto same = std::ranges::find(all, application.file_system,
-                                        [](const Applications& some) { return some.front()->file_system; });
+    const auto same = std::ranges::find_if(
+        all, [&view, &one = application](const Applications& some) { return share_pool(view, *some.front(), one); });
     (same == all.end() ? all.emplace_back() : *same).push_back(&application);
   }
   return all;
 }
 
-// Returns true if the servers or the applications of other file systems are not in the pool of this application.
+// Returns true if servers or applications of other pools are not in that of this application.
 bool has_others(const ServersView& view, const model::Application& application) {
   return std::ranges::any_of(view.servers,
                              [&](const ServerStatus& server) {
-                               return server.state == "up" && !fits(server.file_system, application);
+                               return server.state == "up" && !fits(server.file_system, server.node, application);
                              }) ||
          std::ranges::any_of(view.cluster.applications(), [&](const auto& other) {
-           return other.second.forwards && other.second.file_system != application.file_system;
+           return other.second.forwards && !share_pool(view, other.second, application);
          });
 }
 
-// `applications`: those of one file system.
+// `applications`: those of one pool.
 Arbitration arbitration_of(const ServersView& view, const Applications& applications, bool keeps_numbers) {
   Arbitration all;
   all.applications = applications;
@@ -130,6 +139,7 @@ Arbitration arbitration_of(const ServersView& view, const Applications& applicat
       static_cast<int>(servers),
       static_cast<int>(settings.system_nodes > 0 ? settings.system_nodes : std::max<std::int64_t>(nodes, 1)),
       static_cast<int>(settings.system_servers > 0 ? settings.system_servers : std::max<std::int64_t>(servers, 1))};
+  all.assumes_nodes = settings.system_nodes <= 0;
   for (std::size_t i = 0; i < all.jobs.size(); ++i) {
     Job& job = all.jobs[i];
     if (keeps_numbers && has_number(all.before[i])) keep_number(job, *all.before[i]);
@@ -194,6 +204,17 @@ event::ServersGiven facts_of(std::size_t i, const Arbitration& set, const Number
   return facts;
 }
 
+// Adds the system by whose ratio `static` has decided the number, if it has, and has not before.
+void add_system(std::string_view policy, std::size_t i, const Arbitration& set, const Numbers& numbers,
+                event::ServersGiven& facts) {
+  const bool is_static = policy == "static";
+  if (is_static && has_number(set.before[i])) return;
+  if (!is_static && !numbers.fell_back && is_measured(*set.applications[i])) return;
+  facts.system_nodes = set.pool.system_nodes;
+  facts.system_servers = set.pool.system_servers;
+  facts.nodes_assumed = set.assumes_nodes;
+}
+
 void add_next_best(std::size_t i, const Arbitration& set, const Numbers& numbers,
                    const allocation::AllocationRules& rules, event::ServersGiven& facts) {
   const auto next = allocation::next_best(set.jobs, set.pool, rules, {i, numbers.all.jobs[i]});
@@ -237,6 +258,7 @@ void arbitrate(std::string_view policy, const ServersView& view, const Arbitrati
     change.direct = direct;
     change.none_fits = none_fits;
     change.given = facts_of(i, set, numbers, seats[i].size(), rules);
+    add_system(policy, i, set, numbers, *change.given);
     steps += steps_of_knapsack(set);
     if (policy == "mckp" && !numbers.fell_back && steps <= most_steps_for_next)
       add_next_best(i, set, numbers, rules, *change.given);
@@ -250,7 +272,7 @@ ServerDecision decide(const ServersView& view, const event::Event& event) {
   if (!view.set_changed) return decision;
   const std::string_view policy = allocation::policies[number];
   std::size_t steps = 0;
-  for (const Applications& applications : by_file_system(view))
+  for (const Applications& applications : by_pool(view))
     arbitrate(policy, view, arbitration_of(view, applications, policy == "static"), steps, decision);
   return decision;
 }

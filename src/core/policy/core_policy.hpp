@@ -10,6 +10,9 @@
 // `CorePolicy` record. Then declare the record below and add it to the list in combination.cpp.
 #pragma once
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +38,15 @@ struct CoreSettings {
   // `predictive` leaves the core allocation as it is if the change is predicted to gain less than this share of the
   // objective. No sharing policy resizes an application by less than this share of its processes.
   double least_gain = 0.01;
+  // Largest number of processes that policies give an application, by its name; the others have no such limit.
+  std::map<std::string, std::int64_t, std::less<>> size_limits;
+
+  // Returns the limit of an application. It may keep the processes that it has.
+  std::int64_t limit_of(const model::Application& application) const {
+    const auto limit = size_limits.find(application.name);
+    if (limit == size_limits.end()) return model::most_processes;
+    return std::max(limit->second, application.computing_processes());
+  }
 };
 
 // The read-only state from which a core policy decides. Its references are valid during the call only.
@@ -48,6 +60,16 @@ struct CoreView {
   double together = 0;
   // Share of its time by which an application may become slower than without coordination; 0: no bound.
   double most_slowdown = 0;
+  // Sharing policies share out the cores of this allocation of the resource manager among its applications; "": those
+  // of the pool, among the others. All are applications of the pool unless a resource manager gives them cores.
+  std::string_view allocation{};
+
+  // True if the application is one of those.
+  bool has(const model::Application& application) const {
+    return cores.allocation_in_use(application.id) == allocation;
+  }
+  // Returns the cores that are free for these applications.
+  std::int64_t free() const { return cores.free_in(std::string{allocation}); }
 };
 
 // Asks the coordinator to resize one application to `processes` processes.

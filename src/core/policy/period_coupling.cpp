@@ -128,7 +128,7 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
   const std::int64_t present = k.computing_processes();
   const bool grows = wanted_s < period_at(k, present);
   const std::int64_t least = grows ? present : least_processes(k);
-  const std::int64_t most = grows ? present + view.cores.free() : present;
+  const std::int64_t most = grows ? std::min(present + view.cores.free_for(k.id), view.settings.limit_of(k)) : present;
   const auto reaching = grows ? fewest_above(k, wanted_s) : fewest_within(k, wanted_s, least, most);
   if (!reaching || *reaching - 1 > most || period_at(k, least) < wanted_s - tolerance_s) return 0;
   const auto miss = [&](std::int64_t processes) { return std::abs(period_at(k, processes) - wanted_s); };

@@ -65,15 +65,16 @@ std::int64_t obtain_processes(const CoreView& view, const Application& k, double
     obstacle = event::because(event::circumstance::unknown_times);
     return 0;
   }
-  const auto processes = k.curve.processes_for(speedup, present, model::most_processes);
+  const auto processes = k.curve.processes_for(speedup, present, view.settings.limit_of(k));
   if (!processes) {
     double best = 1;
     for (const auto& point : k.curve.points()) best = std::max(best, k.curve.speedup(present, point.processes));
     obstacle = event::SpeedupMissing{speedup, best};
     return 0;
   }
-  if (*processes - present > view.cores.free()) {
-    obstacle = event::CoresMissing{*processes - present, view.cores.free()};
+  const std::int64_t free = view.cores.free_for(k.id);
+  if (*processes - present > free) {
+    obstacle = event::CoresMissing{*processes - present, free};
     return 0;
   }
   return *processes;

@@ -91,7 +91,8 @@ class AllocationSearch {
     std::size_t sharer = 0;
     double gain = -std::numeric_limits<double>::infinity();
   };
-  // Mean times of one period at some size. `possible` is false below the original size or if times are not known.
+  // Mean times of one period at some size. `possible` is false below the original size, above the largest one, or if
+  // times are not known.
   struct PeriodTimes {
     double compute_s;
     double io_s;
@@ -100,7 +101,7 @@ class AllocationSearch {
 
   PeriodTimes times(std::size_t i, std::int64_t size) const {
     const Sharer& sharer = pool_.sharers[i];
-    if (size < sharer.original) return {0, 0, false};
+    if (size < sharer.original || size > sharer.most) return {0, 0, false};
     const auto pace = model::pace(*sharer.application, size);
     return pace ? PeriodTimes{pace->compute.value, pace->io.value, true} : PeriodTimes{0, 0, false};
   }

@@ -32,6 +32,7 @@ struct ServerStatus {
   std::string_view state;  // as in IO_SERVER: "up", "drained", "slow", "hung", "lost"
   std::string_view directory;
   std::string_view file_system;  // the target of that of the directory, "dev:8:1"; "": not known
+  std::string_view node;         // on which it runs; "": not known
   bool write_behind = false;
   std::int64_t queue = 0;       // at its last report
   std::int64_t held_bytes = 0;  // at its last report
@@ -42,6 +43,8 @@ struct ServerStatus {
   // Set if its last report makes it slower than its peers (model/slow_servers.hpp).
   std::optional<model::SlowServers::Finding> slow{};
   int weight = event::full_weight;  // its share of the stripes of files, beside the others'
+  std::string_view scheduler{};     // request scheduler; "": it carries out no forwarded calls
+  std::int64_t forward_queue = 0;   // of these calls, at its last report
 };
 
 // An application to which servers are assigned. It uses those of them that are in the map; all while none is.
@@ -54,10 +57,19 @@ struct AssignedServers {
   bool none_fits = false;                 // as in ServerChange
 };
 
-// Returns true if the server can forward accesses of the application: both are on one file system, as far as known.
-inline bool fits(std::string_view file_system_of_server, const model::Application& application) {
-  return file_system_of_server.empty() || application.file_system.empty() ||
-         file_system_of_server == application.file_system;
+// Returns the node of an application that forwards: it has one member, `hocket forward`, beside its processes.
+inline std::string_view node_of(const model::Application& application) {
+  return application.members.empty() ? std::string_view{} : std::string_view{application.members.front()->node};
+}
+
+// Returns true if the server can forward accesses of the application: both are on one node, because descriptors are
+// passed, and on one file system, as far as known.
+inline bool fits(std::string_view file_system_of_server, std::string_view node_of_server,
+                 const model::Application& application) {
+  const std::string_view node = application.forwards ? node_of(application) : std::string_view{};
+  return (node.empty() || node_of_server.empty() || node == node_of_server) &&
+         (file_system_of_server.empty() || application.file_system.empty() ||
+          file_system_of_server == application.file_system);
 }
 
 // An application whose collective I/O a policy has tuned.
@@ -91,20 +103,23 @@ struct ServersView {
 // One change that the policy wants.
 struct ServerChange {
   enum class Action {
-    set_aside,  // the server is slow: it leaves the map for a hold-off
-    drain,      // the server leaves the map until it is added
-    add,        // a drained or slow server enters the map again
-    assign,     // the application uses these servers only; none: it uses all, or none if it is `direct`
-    weigh,      // the server gets this share of the stripes of files
-    tune,       // the collective I/O of the application is done so, from its next control point on
+    set_aside,          // the server is slow: it leaves the map for a hold-off
+    drain,              // the server leaves the map until it is added
+    add,                // a drained or slow server enters the map again
+    assign,             // the application uses these servers only; none: it uses all, or none if it is `direct`
+    weigh,              // the server gets this share of the stripes of files
+    tune,               // the collective I/O of the application is done so, from its next control point on
+    schedule,           // the server orders accesses by this scheduler
+    weigh_application,  // the application gets this weight in servers whose scheduler has weights
   };
   Action action = Action::set_aside;
-  std::string server{};                               // all but `assign` and `tune`
+  std::string server{};                               // all that are about a server
   std::optional<model::SlowServers::Finding> slow{};  // of `set_aside`: the measurement, if there is one
-  AppId application{};                                // of `assign` and `tune`
+  AppId application{};                                // of `assign`, `tune`, and `weigh_application`
   std::vector<std::string> servers{};                 // of `assign`
   std::string text{};                                 // why, in the words of a policy in Python
-  std::int64_t weight = 0;                            // of `weigh`: 1 to event::full_weight
+  // The weight is 1 to event::full_weight for `weigh`, 1 to event::most_application_weight for `weigh_application`.
+  std::int64_t weight = 0;
   // Of `tune`. What is not given is as hints and defaults say.
   std::optional<std::int64_t> aggregators{};   // 1 to the processes of the application
   std::optional<std::int64_t> buffer_bytes{};  // event::smallest_buffer_bytes to event::largest_tuned_buffer_bytes
@@ -115,6 +130,7 @@ struct ServerChange {
   bool none_fits = false;
   // Of `assign`: the number, as an arbitration policy explains it. The coordinator adds the servers.
   std::optional<event::ServersGiven> given{};
+  std::string scheduler{};  // of `schedule`: request_scheduler::algorithm_names
 };
 
 // Everything that a servers policy wants done after one event.

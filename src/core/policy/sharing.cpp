@@ -57,7 +57,8 @@ std::int64_t count_awaited(const CoreView& view, double longest_period_s) {
                least_patience * std::clamp(view.settings.reconfiguration, Duration{}, from_s(60)));
   std::int64_t awaited = 0;
   for (const auto& [id, application] : view.cluster.applications()) {
-    if (!application.malleability.malleable || application.history.phases() > 1 || present_pace(application)) continue;
+    if (!application.malleability.malleable || !view.has(application)) continue;
+    if (application.history.phases() > 1 || present_pace(application)) continue;
     if (view.now - application.since < patience) ++awaited;
   }
   return awaited;
@@ -116,11 +117,11 @@ std::int64_t sum(const Sizes& sizes) { return std::accumulate(sizes.begin(), siz
 std::optional<Pool> find_pool(const CoreView& view, const event::Event& event, AppId subject, bool known) {
   if (!is_news(event, subject ? view.cluster.find(subject) : nullptr)) return std::nullopt;
   Pool pool;
-  pool.free = view.cores.free();
+  pool.free = view.free();
   std::int64_t malleable = 0;
   double longest_period_s = 0;
   for (const auto& [id, application] : view.cluster.applications()) {
-    if (!application.malleability.malleable) continue;
+    if (!application.malleability.malleable || !view.has(application)) continue;
     if (shrinks(application)) return std::nullopt;
     ++malleable;
     const auto pace = present_pace(application);
@@ -129,7 +130,8 @@ std::optional<Pool> find_pool(const CoreView& view, const event::Event& event, A
     const std::int64_t present = application.computing_processes();
     const auto& expansion = application.expansion;
     const std::int64_t original = expansion.decision ? std::min(expansion.original, present) : present;
-    if (present > 0) pool.sharers.push_back({&application, original, present});
+    const std::int64_t most = view.settings.limit_of(application);
+    if (present > 0) pool.sharers.push_back({&application, original, present, most});
   }
   if (pool.sharers.empty() || shared_cores(pool) == 0) return std::nullopt;
   if (count_awaited(view, longest_period_s) * tenth > malleable) return std::nullopt;
@@ -165,14 +167,16 @@ Sizes share_greedily(const Pool& pool, Sizes sizes, std::int64_t cores, const Wo
   const std::int64_t at_a_time = (cores + most_turns - 1) / most_turns;
   std::priority_queue<Offer> offers;
   const auto offer = [&](std::size_t i) {
-    const double value = worth(pool.sharers[i], sizes[i], sizes[i] + at_a_time);
+    const std::int64_t more = std::min(at_a_time, pool.sharers[i].most - sizes[i]);
+    if (more <= 0) return;
+    const double value = worth(pool.sharers[i], sizes[i], sizes[i] + more);
     if (value > 0) offers.push({value, i});
   };
   for (std::size_t i = 0; i < sizes.size(); ++i) offer(i);
   while (cores > 0 && !offers.empty()) {
     const std::size_t chosen = offers.top().sharer;
     offers.pop();
-    const std::int64_t given = std::min(at_a_time, cores);
+    const std::int64_t given = std::min({at_a_time, cores, pool.sharers[chosen].most - sizes[chosen]});
     sizes[chosen] += given;
     cores -= given;
     offer(chosen);

@@ -27,8 +27,9 @@ namespace hocket::policy {
 // An application that takes part.
 struct Sharer {
   const model::Application* application = nullptr;
-  std::int64_t original = 0;  // initial number of processes
-  std::int64_t present = 0;   // current number of processes
+  std::int64_t original = 0;                  // initial number of processes
+  std::int64_t present = 0;                   // current number of processes
+  std::int64_t most = model::most_processes;  // largest number that it may get
 };
 
 // A core allocation: the processes of each sharer, in the order of the sharers.
@@ -37,7 +38,7 @@ using Sizes = std::vector<std::int64_t>;
 // The cores to share out and the sharers. It is valid as long as the view that it was made from.
 struct Pool {
   std::vector<Sharer> sharers;  // in order of arrival
-  std::int64_t free = 0;        // cores that no application uses
+  std::int64_t free = 0;        // cores that they may still get
 };
 
 // Returns the pool; nothing if this event is no occasion to share out cores, or if there is nothing to share. With

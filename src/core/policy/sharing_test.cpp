@@ -239,5 +239,19 @@ TEST(Sharing, MakesNobodySlowerThanMostSlowdownAllows) {
   }
 }
 
+TEST(Sharing, NobodyGetsMoreThanItsLimit) {
+  const auto scales = [](std::int64_t p) { return 1000.0 / static_cast<double>(p); };
+  const auto io = [](std::int64_t) { return 1.0; };
+  for (const CorePolicy* policy : all) {
+    Machine machine{{{"A", 4, scales, io, 1e9}, {"B", 4, scales, io, 1e9}, {"C", 9, scales, io, 1e9}}, 60};
+    machine.settings.size_limits = {{"A", 10}, {"C", 5}, {"D", 1}};
+    machine.run(*policy);
+    const Sizes sizes = machine.sizes();
+    EXPECT_EQ(sizes[0], 10) << policy->name;
+    EXPECT_EQ(sizes[1], 60 - 10 - 9) << policy->name;
+    EXPECT_EQ(sizes[2], 9) << policy->name << ": it keeps what it was started with";
+  }
+}
+
 }  // namespace
 }  // namespace hocket::policy

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <random>
 
@@ -21,31 +19,41 @@ TEST(Plan, GrowthByMergeKeepsWhatStays) {
   const Partition before = Partition::block(8, 2);
   const Partition after = Partition::block(8, 4);
   const RedistributionPlan first = plan(before, after, roles, 0);
-  EXPECT_EQ(first.kept, (ElementRange{0, 2}));
-  EXPECT_THAT(first.sends, ElementsAre(Message{1, {2, 4}, 2}));
+  EXPECT_THAT(first.kept, ElementsAre(KeptElements{0, 0, 2}));
+  EXPECT_THAT(first.sends, ElementsAre(Message{1, {{2, 4}}}));
   EXPECT_THAT(first.receives, IsEmpty());
   const RedistributionPlan second = plan(before, after, roles, 1);
-  EXPECT_EQ(second.kept, (ElementRange{}));
-  EXPECT_THAT(second.sends, ElementsAre(Message{2, {4, 6}, 4}, Message{3, {6, 8}, 6}));
-  EXPECT_THAT(second.receives, ElementsAre(Message{0, {2, 4}, 0}));
+  EXPECT_THAT(second.kept, IsEmpty());
+  EXPECT_THAT(second.sends, ElementsAre(Message{2, {{0, 2}}}, Message{3, {{2, 4}}}));
+  EXPECT_THAT(second.receives, ElementsAre(Message{0, {{0, 2}}}));
+}
+
+TEST(Plan, BlocksOfOnePeerAreOneMessage) {
+  const RedistributionPlan mine =
+      plan(ElementDistribution::cyclic(12, 2, 2), Partition::block(12, 2), {{0, 1}, {0, 1}}, 0);
+  // Elements 0, 1, 4, 5, 8 and 9 before, 0 to 5 after.
+  EXPECT_THAT(mine.kept, ElementsAre(KeptElements{0, 0, 2}, KeptElements{2, 4, 2}));
+  EXPECT_THAT(mine.sends, ElementsAre(Message{1, {{4, 6}}}));
+  EXPECT_THAT(mine.receives, ElementsAre(Message{1, {{2, 4}}}));
 }
 
 TEST(Plan, SharesOfTheLongestArray) {
   constexpr std::int64_t longest = std::numeric_limits<std::int64_t>::max();
   const RedistributionPlan mine = plan(Partition::block(longest, 1), Partition::block(longest, 2), {{0}, {0, 1}}, 1);
-  EXPECT_THAT(mine.receives, ElementsAre(Message{0, {longest / 2 + 1, longest}, 0}));
+  EXPECT_THAT(mine.receives, ElementsAre(Message{0, {{0, longest / 2}}}));
 }
 
 TEST(Plan, ReplicatedArraysComeFromTheSourcesInTurn) {
   const Roles roles{{0, 1}, {1, 2, 3, 4}};
-  const RedistributionPlan first = plan_replicated(5, roles, 0);
-  EXPECT_EQ(first.after, (ElementRange{}));
-  EXPECT_THAT(first.sends, ElementsAre(Message{2, {0, 5}, 0}, Message{4, {0, 5}, 0}));
-  const RedistributionPlan second = plan_replicated(5, roles, 1);
-  EXPECT_EQ(second.kept, (ElementRange{0, 5}));
-  EXPECT_THAT(second.sends, ElementsAre(Message{3, {0, 5}, 0}));
-  EXPECT_THAT(plan_replicated(5, roles, 4).receives, ElementsAre(Message{0, {0, 5}, 0}));
-  EXPECT_THAT(plan_replicated(0, roles, 4).receives, IsEmpty());
+  const RedistributionPlan first = plan_replicated(5, 5, roles, 0);
+  EXPECT_EQ(first.after, 0);
+  EXPECT_THAT(first.sends, ElementsAre(Message{2, {{0, 5}}}, Message{4, {{0, 5}}}));
+  const RedistributionPlan second = plan_replicated(5, 7, roles, 1);
+  EXPECT_THAT(second.kept, ElementsAre(KeptElements{0, 0, 5}));
+  EXPECT_EQ(second.after, 7);
+  EXPECT_THAT(second.sends, ElementsAre(Message{3, {{0, 5}}}));
+  EXPECT_THAT(plan_replicated(5, 3, roles, 4).receives, ElementsAre(Message{0, {{0, 3}}}));
+  EXPECT_THAT(plan_replicated(0, 0, roles, 4).receives, IsEmpty());
 }
 
 // ---- properties, against moving each element by itself -----------------------------------------------------------
@@ -53,8 +61,8 @@ TEST(Plan, ReplicatedArraysComeFromTheSourcesInTurn) {
 struct Case {
   int ranks = 0;
   Roles roles;
-  Partition before;
-  Partition after;
+  ElementDistribution before;
+  ElementDistribution after;
 };
 
 Partition random_partition(std::mt19937_64& random, std::int64_t length, int parts) {
@@ -90,85 +98,137 @@ Roles random_roles(std::mt19937_64& random, int ranks) {
   }
 }
 
+// Gives each element, or runs of elements, to any part.
+ElementDistribution random_lists(std::mt19937_64& random, std::int64_t length, int parts) {
+  std::vector<Extents> lists(static_cast<std::size_t>(parts));
+  for (std::int64_t at = 0; at < length;) {
+    const std::int64_t end = std::min(length, at + 1 + static_cast<std::int64_t>(random() % 5));
+    lists[random() % lists.size()].push_back({at, end});
+    at = end;
+  }
+  EXPECT_EQ(complaint(length, lists), "");
+  return ElementDistribution::listed(length, std::move(lists));
+}
+
+ElementDistribution random_distribution(std::mt19937_64& random, std::int64_t length, int parts) {
+  switch (random() % 5) {
+    case 0: return ElementDistribution::cyclic(length, 1 + static_cast<std::int64_t>(random() % 9), parts);
+    case 1: {
+      const std::int64_t columns = length % 3 == 0 ? 3 : length % 2 == 0 ? 2 : 1;
+      return ElementDistribution::rectangles(length / columns, columns, parts);
+    }
+    case 2: return random_lists(random, length, parts);
+    default: return random_partition(random, length, parts);
+  }
+}
+
 Case random_case(std::mt19937_64& random) {
   Case c;
   c.ranks = 1 + static_cast<int>(random() % 8);
   c.roles = random_roles(random, c.ranks);
   const auto length = static_cast<std::int64_t>(random() % (random() % 4 == 0 ? 5 : 60));
-  c.before = random_partition(random, length, static_cast<int>(c.roles.sources.size()));
-  c.after = random_partition(random, length, static_cast<int>(c.roles.targets.size()));
+  const auto next_length = random() % 4 == 0 ? static_cast<std::int64_t>(random() % 60) : length;
+  c.before = random_distribution(random, length, static_cast<int>(c.roles.sources.size()));
+  c.after = random_distribution(random, next_length, static_cast<int>(c.roles.targets.size()));
   return c;
 }
 
-// Maps (rank, element) to how often the rank holds the element.
-using Held = std::map<std::pair<int, std::int64_t>, int>;
+// The elements in the memory of each rank, in order; -1: nothing has arrived.
+using Memories = std::vector<std::vector<std::int64_t>>;
 
-Held held_by(const Partition& partition, const std::vector<int>& ranks) {
-  Held held;
-  for (int k = 0; k < partition.parts(); ++k) {
-    for (std::int64_t e = partition.part(k).first; e < partition.part(k).end; ++e)
-      ++held[{ranks[static_cast<std::size_t>(k)], e}];
+Memories memories_of(const ElementDistribution& distribution, const std::vector<int>& ranks, int all) {
+  Memories memories(static_cast<std::size_t>(all));
+  for (int k = 0; k < distribution.parts(); ++k) {
+    for (const ElementRange& range : distribution.extents(k))
+      for (std::int64_t e = range.first; e < range.end; ++e)
+        memories[static_cast<std::size_t>(ranks[static_cast<std::size_t>(k)])].push_back(e);
   }
-  return held;
+  return memories;
 }
 
-// Messages as (from, to, first, end).
-using Moves = std::vector<std::array<std::int64_t, 4>>;
-
-void expect_peers_agree(const std::vector<RedistributionPlan>& plans) {
-  Moves sent;
-  Moves received;
-  for (std::size_t rank = 0; rank < plans.size(); ++rank) {
-    const auto me = static_cast<std::int64_t>(rank);
-    for (const Message& m : plans[rank].sends) {
-      sent.push_back({me, m.peer, m.elements.first, m.elements.end});
-      ASSERT_EQ(m.first_of_peer, plans[static_cast<std::size_t>(m.peer)].after.first);
-    }
-    for (const Message& m : plans[rank].receives) {
-      received.push_back({m.peer, me, m.elements.first, m.elements.end});
-      ASSERT_EQ(m.first_of_peer, plans[static_cast<std::size_t>(m.peer)].before.first);
-    }
-  }
-  std::sort(sent.begin(), sent.end());
-  std::sort(received.begin(), received.end());
-  ASSERT_EQ(sent, received);
+std::vector<std::int64_t> elements_at(const std::vector<std::int64_t>& memory, const Extents& places) {
+  std::vector<std::int64_t> elements;
+  for (const ElementRange& range : places)
+    for (std::int64_t at = range.first; at < range.end; ++at)
+      elements.push_back(memory.at(static_cast<std::size_t>(at)));
+  return elements;
 }
 
-// Moves the elements one by one. Returns what each rank holds afterwards, and how often.
-Held moved(const std::vector<RedistributionPlan>& plans, const Held& before) {
-  Held after;
+// Writes an element to a place that nothing has been written to.
+void put(std::vector<std::int64_t>& memory, std::int64_t at, std::int64_t element) {
+  std::int64_t& place = memory.at(static_cast<std::size_t>(at));
+  EXPECT_EQ(place, -1) << "element " << element << " arrives where another one is";
+  place = element;
+}
+
+// Returns the message to `peer`, which must be the only one.
+const Message& only_message(const std::vector<Message>& messages, int peer) {
+  static const Message none;
+  const Message* found = &none;
+  for (const Message& m : messages) {
+    if (m.peer != peer) continue;
+    EXPECT_EQ(found, &none) << "two messages between the same ranks";
+    found = &m;
+  }
+  return *found;
+}
+
+// Moves the elements one by one. Returns the memory of each rank afterwards.
+Memories moved(const std::vector<RedistributionPlan>& plans, const Memories& before) {
+  Memories after;
   for (std::size_t rank = 0; rank < plans.size(); ++rank) {
     const int me = static_cast<int>(rank);
     const RedistributionPlan& mine = plans[rank];
-    for (std::int64_t e = mine.kept.first; e < mine.kept.end; ++e) after[{me, e}] += before.at({me, e});
+    std::vector<std::int64_t> memory(static_cast<std::size_t>(mine.after), -1);
+    EXPECT_EQ(mine.before, static_cast<std::int64_t>(before[rank].size()));
+    for (const KeptElements& k : mine.kept)
+      for (std::int64_t i = 0; i < k.count; ++i)
+        put(memory, k.to + i, before[rank].at(static_cast<std::size_t>(k.from + i)));
     for (const Message& m : mine.receives) {
       EXPECT_NE(m.peer, me) << "a message to oneself";
-      EXPECT_GT(m.elements.count(), 0) << "an empty message";
-      for (std::int64_t e = m.elements.first; e < m.elements.end; ++e) after[{me, e}] += before.at({m.peer, e});
+      const auto sender = static_cast<std::size_t>(m.peer);
+      const auto sent = elements_at(before[sender], only_message(plans[sender].sends, me).places);
+      EXPECT_EQ(static_cast<std::int64_t>(sent.size()), count(m.places));
+      std::size_t next = 0;
+      for (const ElementRange& range : m.places)
+        for (std::int64_t at = range.first; at < range.end && next < sent.size(); ++at) put(memory, at, sent[next++]);
     }
+    for (const Message& m : mine.sends)
+      EXPECT_FALSE(only_message(plans[static_cast<std::size_t>(m.peer)].receives, me).places.empty());
+    after.push_back(std::move(memory));
   }
   return after;
 }
 
-void expect_in_order(const std::vector<Message>& messages) {
-  for (std::size_t i = 1; i < messages.size(); ++i) ASSERT_LE(messages[i - 1].elements.end, messages[i].elements.first);
+void expect_equal(const Memories& is, const Memories& should, std::int64_t known) {
+  ASSERT_EQ(is.size(), should.size());
+  for (std::size_t rank = 0; rank < is.size(); ++rank) {
+    ASSERT_EQ(is[rank].size(), should[rank].size());
+    for (std::size_t i = 0; i < is[rank].size(); ++i)
+      ASSERT_EQ(is[rank][i], should[rank][i] < known ? should[rank][i] : -1) << "rank " << rank << " place " << i;
+  }
 }
 
 TEST(PlanProperty, EveryElementArrivesExactlyOnce) {
   std::mt19937_64 random{2016};
-  for (int run = 0; run < 5000; ++run) {
+  for (int run = 0; run < 6000; ++run) {
     SCOPED_TRACE(run);
     const Case c = random_case(random);
     std::vector<RedistributionPlan> plans;
     for (int rank = 0; rank < c.ranks; ++rank) plans.push_back(plan(c.before, c.after, c.roles, rank));
-    ASSERT_EQ(moved(plans, held_by(c.before, c.roles.sources)), held_by(c.after, c.roles.targets));
-    expect_peers_agree(plans);
-    for (const RedistributionPlan& p : plans) {
-      expect_in_order(p.sends);
-      expect_in_order(p.receives);
-    }
+    expect_equal(moved(plans, memories_of(c.before, c.roles.sources, c.ranks)),
+                 memories_of(c.after, c.roles.targets, c.ranks), c.before.length());
     if (HasFailure()) return;
   }
+}
+
+Memories replicas(std::int64_t length, const std::vector<int>& ranks, int all) {
+  Memories memories(static_cast<std::size_t>(all));
+  for (const int rank : ranks) {
+    memories[static_cast<std::size_t>(rank)].resize(static_cast<std::size_t>(length));
+    std::iota(memories[static_cast<std::size_t>(rank)].begin(), memories[static_cast<std::size_t>(rank)].end(), 0);
+  }
+  return memories;
 }
 
 TEST(PlanProperty, EveryTargetGetsAReplicatedArrayOnce) {
@@ -176,19 +236,12 @@ TEST(PlanProperty, EveryTargetGetsAReplicatedArrayOnce) {
   for (int run = 0; run < 3000; ++run) {
     SCOPED_TRACE(run);
     const Case c = random_case(random);
-    const std::int64_t length = c.before.length();
+    const std::int64_t before = c.before.length();
+    const std::int64_t after = c.after.length();
     std::vector<RedistributionPlan> plans;
-    Held before;
-    Held after;
-    for (const int s : c.roles.sources) {
-      for (std::int64_t e = 0; e < length; ++e) before[{s, e}] = 1;
-    }
-    for (const int t : c.roles.targets) {
-      for (std::int64_t e = 0; e < length; ++e) after[{t, e}] = 1;
-    }
-    for (int rank = 0; rank < c.ranks; ++rank) plans.push_back(plan_replicated(length, c.roles, rank));
-    ASSERT_EQ(moved(plans, before), after);
-    expect_peers_agree(plans);
+    for (int rank = 0; rank < c.ranks; ++rank) plans.push_back(plan_replicated(before, after, c.roles, rank));
+    expect_equal(moved(plans, replicas(before, c.roles.sources, c.ranks)), replicas(after, c.roles.targets, c.ranks),
+                 before);
     // No source sends more than one message more than another.
     std::size_t most = 0;
     std::size_t least = std::numeric_limits<std::size_t>::max();

@@ -66,6 +66,8 @@ class Algorithm {
   // Follows `removed` of each request of a batch. The batch need not be the chosen one: an overdue request may go
   // first.
   virtual void dispatched(const Dispatch&) {}
+  // True if requests should name their data server, where it can be found out.
+  virtual bool needs_data_servers() const { return false; }
 };
 
 // An algorithm as the registry lists it.

@@ -204,6 +204,37 @@ TEST(Twins, TakesTheDataServerThatTheRequestNames) {
   EXPECT_THAT(scheduler.next(Time{}).batch->tickets, ElementsAre(2));
 }
 
+IoRequest on_server(IoRequest request, int data_server) {
+  request.data_server = data_server;
+  return request;
+}
+
+TEST(Twins, LearnsTheDataServersFromTheRequests) {
+  auto scheduler = RequestScheduler::create("twins").value();
+  EXPECT_TRUE(scheduler.needs_data_servers());
+  ASSERT_TRUE(scheduler.add(on_server(write_at(1, 1, 0, 10), 202)));
+  EXPECT_THAT(scheduler.next(Time{milliseconds{3}}).batch->tickets, ElementsAre(1)) << "there is no other";
+  ASSERT_TRUE(scheduler.add(on_server(write_at(2, 1, 100, 10), 202)));
+  ASSERT_TRUE(scheduler.add(on_server(write_at(3, 1, 200, 10), 101)));
+  ASSERT_TRUE(scheduler.add(on_server(write_at(4, 1, 300, 10), 150)));
+  // Windows of 101, 150, 202, in turn from time 0 on.
+  EXPECT_THAT(scheduler.next(Time{milliseconds{6}}).batch->tickets, ElementsAre(3));
+  EXPECT_EQ(scheduler.next(Time{milliseconds{7}}).again, Time{milliseconds{8}});
+  ASSERT_TRUE(scheduler.add(write_at(5, 2, 0, 10)));  // its data server is unknown: any window
+  EXPECT_THAT(scheduler.next(Time{milliseconds{7}}).batch->tickets, ElementsAre(5));
+  EXPECT_THAT(scheduler.next(Time{milliseconds{8}}).batch->tickets, ElementsAre(4));
+  EXPECT_THAT(scheduler.next(Time{milliseconds{10}}).batch->tickets, ElementsAre(2));
+}
+
+TEST(Twins, WithoutDataServersIsFirstInFirstOut) {
+  EXPECT_EQ(batches_of("twins", {write_at(1, 1, 300, 10), write_at(2, 1, 0, 10)}), (Batches{{1}, {2}}));
+}
+
+TEST(Twins, NeedsNoDataServerOfRequestsIfTheSettingsSayHowMany) {
+  EXPECT_FALSE(RequestScheduler::create("twins", four_servers()).value().needs_data_servers());
+  EXPECT_FALSE(RequestScheduler::create("fifo").value().needs_data_servers());
+}
+
 TEST(Twins, LetsAnOverdueRequestGoBeforeItsWindow) {
   SchedulerSettings settings = four_servers();
   settings.most_wait = milliseconds{1};

@@ -1,6 +1,10 @@
 // A small job beside a large one, in a simulated server.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <unordered_map>
+
+#include "base/splitmix.hpp"
 #include "request_scheduler/request_scheduler_testing.hpp"
 #include "request_scheduler/simulated_server_testing.hpp"
 
@@ -52,6 +56,62 @@ TEST_P(SmallBesideLarge, KeepsItsFairShareOfSeveralWorkers) {
   small.clients = 16;  // enough to use half of the server
   const auto rates = simulate(GetParam(), wide, {small, large_job()});
   EXPECT_GE(rates.at(1), 0.9 * (rates.at(1) + rates.at(2)) / 2);
+}
+
+// Start-time fair queueing bounds the difference of normalized service of two applications that always have requests:
+// |bytes of a / weight of a - bytes of b / weight of b| <= largest of a / weight of a + largest of b / weight of b
+// (Goyal et al., theorem 1), over any interval.
+class WeightedShares : public ::testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(, WeightedShares, ::testing::Range<std::uint64_t>(1, 41));
+
+TEST_P(WeightedShares, AreInProportionToTheWeightsOfBackloggedApplications) {
+  std::uint64_t state = GetParam() * splitmix_step;
+  const auto below = [&state](std::uint64_t most) { return splitmix(state += splitmix_step) % most; };
+  SchedulerSettings settings;
+  settings.request_cost = 0;
+  auto scheduler = RequestScheduler::create("wfq", settings).value();
+  struct Backlogged {
+    double weight = 1;
+    std::int64_t most_bytes = 1;
+    double bytes = 0;
+  };
+  std::vector<Backlogged> applications(2 + below(6));
+  for (Backlogged& one : applications) one = {static_cast<double>(1 + below(1000)), std::int64_t{1} << below(21), 0};
+  std::uint64_t ticket = 0;
+  std::unordered_map<std::uint64_t, std::pair<std::size_t, std::int64_t>> sent;  // application and bytes by ticket
+  const auto send = [&](std::size_t number) {
+    const Backlogged& one = applications[number];
+    const auto bytes = static_cast<std::int64_t>(1 + below(static_cast<std::uint64_t>(one.most_bytes)));
+    ++ticket;
+    IoRequest request = of_application(write_at(ticket, ticket, 0, bytes), number + 1);
+    request.weight = one.weight;
+    sent[ticket] = {number, bytes};
+    ASSERT_TRUE(scheduler.add(std::move(request)));
+  };
+  for (std::size_t i = 0; i < applications.size(); ++i) {
+    send(i);
+    send(i);
+  }
+  std::vector<Backlogged> before = applications;  // at the start of an interval, which begins anew at random
+  for (int i = 0; i < 2000; ++i) {
+    const RequestBatch batch = scheduler.next(Time{}).batch.value();
+    ASSERT_EQ(batch.tickets.size(), 1U);
+    const auto [number, bytes] = sent.at(batch.tickets.front());
+    applications[number].bytes += static_cast<double>(bytes);
+    scheduler.done(batch.number);
+    send(number);
+    if (below(200) == 0) before = applications;
+    const auto served = [&](std::size_t a) {
+      return (applications[a].bytes - before[a].bytes) / applications[a].weight;
+    };
+    const auto largest = [&](std::size_t a) {
+      return static_cast<double>(applications[a].most_bytes) / applications[a].weight;
+    };
+    for (std::size_t a = 0; a < applications.size(); ++a)
+      for (std::size_t b = 0; b < a; ++b)
+        ASSERT_LE(std::abs(served(a) - served(b)), (largest(a) + largest(b)) * (1 + 1e-6))
+            << i << ": " << a << ", " << b;
+  }
 }
 
 TEST(SizeFair, GivesBySizeBesideALargeJob) {

@@ -60,7 +60,7 @@ std::vector<PendingRequest*> joined(const ScheduleChoice& choice, const Schedule
   PendingRequest& first = *choice.first;
   std::vector<PendingRequest*> requests{&first};
   const ByOffset& queue = first.queue->requests;
-  if (choice.merging == Merging::none || queue.size() == 1) return requests;
+  if (choice.merging == Merging::none || queue.size() == 1 || first.request.is_offer) return requests;
   BatchSize size{first.bytes(), 1, first.request.extents.size(), std::min(settings.most_bytes, choice.most_bytes),
                  std::min(settings.most_requests, choice.most_requests)};
   const std::int64_t gap = gap_of(first, settings);

@@ -25,7 +25,7 @@ struct PendingRequest {
   State state = State::blocked;
   bool dropped = false;                     // its caller does not want it any more, but younger requests wait for it
   RequestQueue* queue = nullptr;            // while eligible
-  AccessOrder* file = nullptr;              // order of the accesses to its file
+  AccessOrder* file = nullptr;              // order of the accesses to its file; an offer has none
   std::size_t blockers = 0;                 // unfinished requests that this one waits for
   std::vector<PendingRequest*> dependents;  // requests that wait for this one
   std::uint64_t mark = 0;                   // free for the algorithm

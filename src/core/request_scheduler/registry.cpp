@@ -31,9 +31,6 @@ struct Bound {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
 };
 
-// Bound on the data servers of a file system: each has a queue.
-constexpr std::int64_t most_servers = 1 << 16;
-
 // Returns what is wrong with the settings, if anything is.
 std::optional<Error> fault_of(const SchedulerSettings& settings) {
   const Bound bounds[] = {
@@ -46,7 +43,7 @@ std::optional<Error> fault_of(const SchedulerSettings& settings) {
       {"mlf_quantum", settings.mlf_quantum, 1},
       {"hbrr_quantum", static_cast<std::int64_t>(settings.hbrr_quantum), 1},
       {"twins_window", settings.twins_window.count(), 1},
-      {"twins_servers", settings.twins_servers, 1, most_servers},
+      {"twins_servers", settings.twins_servers, 0, most_data_servers},
       {"twins_stripe", settings.twins_stripe, 1},
       {"twins_first", settings.twins_first, 0},
       {"request_cost", settings.request_cost, 0},

@@ -36,8 +36,11 @@ struct IoRequest {
   std::uint64_t user = 0;
   int processes = 1;     // of the application, at least 1
   double weight = 1;     // of the application, above 0
-  int data_server = -1;  // of the file system, for TWINS; -1: found from the offset and SchedulerSettings
+  int data_server = -1;  // of the file system, below most_data_servers, for TWINS; -1: not known
   Time arrival{};
+  // Stands for work that the caller puts in order and counts by itself. It conflicts with no request, joins no batch,
+  // and is not in the statistics.
+  bool is_offer = false;
 };
 
 // A contiguous chunk of one request: the same bytes in the file and in the request's data.

@@ -78,8 +78,10 @@ Status RequestScheduler::add(IoRequest request) {
   pending.request = std::move(request);
   pending.sequence = ++last_sequence_;
   locate(pending);
-  pending.file = &files_[pending.request.file];
-  pending.file->add(pending);
+  if (!pending.request.is_offer) {
+    pending.file = &files_[pending.request.file];
+    pending.file->add(pending);
+  }
   ++waiting_;
   if (pending.blockers == 0) make_eligible(pending);
   return success();
@@ -119,7 +121,7 @@ void RequestScheduler::finish(PendingRequest& request) {
   while (!finished.empty()) {
     PendingRequest& one = *finished.back();
     finished.pop_back();
-    one.file->remove(one);
+    if (one.file != nullptr) one.file->remove(one);
     for (PendingRequest* dependent : one.dependents) {
       if (--dependent->blockers > 0) continue;
       if (dependent->dropped) {
@@ -128,7 +130,7 @@ void RequestScheduler::finish(PendingRequest& request) {
         make_eligible(*dependent);
       }
     }
-    if (one.file->empty()) files_.erase(one.request.file);
+    if (one.file != nullptr && one.file->empty()) files_.erase(one.request.file);
     if (one.dropped) {
       dropped_.erase(&one);
     } else {
@@ -175,7 +177,7 @@ RequestBatch RequestScheduler::dispatch(const PendingRequests& requests, Time no
     request->state = PendingRequest::State::under_way;
     end = std::max(end, request->end);
     leave_queue(*request, Departure::dispatched);
-    count(*request, requests.size() > 1, now);
+    if (!request->request.is_offer) count(*request, requests.size() > 1, now);
   }
   algorithm_->dispatched({key, requests.front()->at, end, batch.bytes, requests.size()});
   under_way_.emplace(batch.number, requests);

@@ -67,6 +67,8 @@ class RequestScheduler {
   // Changes algorithm and settings. Fails, and changes nothing, as `create` does.
   Status use(std::string_view name, const SchedulerSettings& settings);
   const std::string& name() const { return name_; }
+  // True if requests should name their data server, where it can be found out.
+  bool needs_data_servers() const { return algorithm_->needs_data_servers(); }
 
   std::size_t waiting() const { return waiting_; }
   std::uint64_t batches() const { return last_batch_; }  // dispatched since the start

@@ -105,8 +105,6 @@ class RandomRun {
     settings.aioli_quantum = 16;
     settings.mlf_quantum = 8;
     settings.hbrr_quantum = 3;
-    settings.twins_servers = 3;
-    settings.twins_stripe = 64;
     settings.most_wait = std::chrono::milliseconds{20};
     return settings;
   }
@@ -123,6 +121,7 @@ class RandomRun {
     request.user = request.application / 2;
     request.processes = static_cast<int>(request.application) + 1;
     request.arrival = now_;
+    request.data_server = static_cast<int>(random_() % 4) - 1;
     const std::uint64_t kind = random_() % 10;
     if (kind == 0) {
       request.order = request.file * 10 + random_() % 2;  // descriptions belong to one file

@@ -37,6 +37,24 @@ TEST_P(EveryRequestScheduler, CarriesOutOverlappingRequestsInOrder) {
   EXPECT_THAT(scheduler_.next(Time{seconds{2}}).batch->tickets, ElementsAre(3));
 }
 
+TEST_P(EveryRequestScheduler, OffersConflictWithNothingAndAreAlone) {
+  for (const std::uint64_t ticket : {1, 2, 3}) {
+    IoRequest offer = write_at(ticket, 1, 0, 10);
+    offer.is_offer = true;
+    ASSERT_TRUE(scheduler_.add(offer));
+  }
+  Tickets tickets;
+  std::uint64_t last = 0;
+  while (const auto next = scheduler_.next(Time{}).batch) {
+    ASSERT_EQ(next->tickets.size(), 1U);
+    tickets.push_back(next->tickets[0]);
+    last = next->number;
+  }
+  EXPECT_THAT(tickets, ::testing::UnorderedElementsAre(1, 2, 3));
+  EXPECT_TRUE(scheduler_.done(last));
+  EXPECT_THAT(scheduler_.statistics(), IsEmpty()) << "who offers counts";
+}
+
 TEST_P(EveryRequestScheduler, LetsOverlappingReadsRunTogether) {
   ASSERT_TRUE(scheduler_.add(read_at(1, 1, 0, 10)));
   ASSERT_TRUE(scheduler_.add(read_at(2, 1, 0, 10)));
@@ -244,8 +262,8 @@ TEST(RequestScheduler, KeepsItsAlgorithmIfTheNewOneIsUnknownOrASettingIsWrong) {
   auto scheduler = RequestScheduler::create("sjf").value();
   EXPECT_THAT(scheduler.use("twin", {}).error().text, AllOf(HasSubstr("'twin'"), HasSubstr("did you mean 'twins'")));
   SchedulerSettings settings;
-  settings.twins_servers = 0;
-  EXPECT_EQ(scheduler.use("twins", settings).error().text, "invalid twins_servers 0: must be at least 1");
+  settings.twins_servers = -1;
+  EXPECT_EQ(scheduler.use("twins", settings).error().text, "invalid twins_servers -1: must be at least 0");
   settings.twins_servers = 1 << 30;
   EXPECT_FALSE(scheduler.use("twins", settings));
   EXPECT_EQ(scheduler.name(), "sjf");

@@ -24,8 +24,9 @@ struct SchedulerSettings {
   std::int64_t mlf_quantum = 8 << 10;                          // bytes
   std::size_t hbrr_quantum = 8;                                // requests
   Duration twins_window = std::chrono::milliseconds{2};
-  int twins_servers = 1;                // data servers of the file system
-  std::int64_t twins_stripe = 1 << 20;  // bytes of a file that lie on one data server
+  // Data servers of the file system; 0: those that requests name (IoRequest::data_server).
+  int twins_servers = 0;
+  std::int64_t twins_stripe = 1 << 20;  // bytes of a file on one of `twins_servers`
   int twins_first = 0;                  // data server of the window at time 0; I/O nodes may differ
   std::int64_t request_cost = 4 << 10;  // wfq and the token schedulers: bytes that a request costs besides its own
   std::uint64_t seed = 1;               // of the token schedulers
@@ -33,5 +34,7 @@ struct SchedulerSettings {
 
 // The oldest request gets at least one batch of this many once it is overdue.
 inline constexpr std::size_t overdue_period = 16;
+// Bound on the data servers of a file system: each has a queue.
+inline constexpr int most_data_servers = 1 << 16;
 
 }  // namespace hocket::request_scheduler

@@ -66,7 +66,8 @@ std::int64_t CollectedWrites::store_all() {
 }
 
 void CollectedWrites::give_back() {
-  file_ = Fd{};
+  const int error = file_.close_now();
+  if (error != 0) std::atomic_ref(head_.error).store(static_cast<std::uint32_t>(error));
   std::atomic_ref(head_.stored).store(stored_ | forward_closed, std::memory_order_release);
 }
 

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t longest_line = 64;
 constexpr std::size_t most_idle_applications = 256;
+constexpr std::size_t most_weights = 32;  // so that a report stays short
 
 // Reads the parent and the start of a process. Returns false if it has ended.
 bool look_at(pid_t process, pid_t& parent, std::uint64_t& start) {
@@ -61,6 +62,8 @@ void ForwardClients::ask_with(const AskHocketd& ask) {
   {
     const std::lock_guard lock(mutex_);
     ask_ = ask;
+    for (auto& [key, application] : applications_)
+      if (ask) application.weight = 1;
     for (const auto& [key, client] : processes_)
       if (client.application == &unknown_) lines.push_back(client.pids);
   }
@@ -86,11 +89,21 @@ ForwardClients::ClientProcess* ForwardClients::add(pid_t process) {
       found = &known->second;
       break;
     }
+    if (found == nullptr) found = launched_with(line);
     belong(client, found == nullptr ? unknown_ : *found);
     if (found == nullptr) ask = ask_;
   }
   if (ask) ask(added->pids);
   return added;
+}
+
+// Returns the application of whose processes the parent of this one has started others; nullptr: there is none.
+ForwardClients::ClientApplication* ForwardClients::launched_with(const std::vector<ProcessKey>& line) {
+  if (line.size() < 2) return nullptr;
+  for (auto& [key, application] : applications_)
+    if (application.launcher == line[1] && application.clients > 0 && application.clients < application.processes)
+      return &application;
+  return nullptr;
 }
 
 void ForwardClients::belong(ClientProcess& client, ClientApplication& application) {
@@ -111,8 +124,9 @@ void ForwardClients::remove(ClientProcess* client) {
 
 ForwardClients::CallOwner ForwardClients::of(const ClientProcess* client) const {
   const std::lock_guard lock(mutex_);
-  const ClientApplication& application = *client->application;
-  return {application.number, std::max({application.processes, application.clients, std::int64_t{1}})};
+  const ClientApplication& application = client == nullptr ? unknown_ : *client->application;
+  return {application.number, std::max({application.processes, application.clients, std::int64_t{1}}),
+          application.weight};
 }
 
 void ForwardClients::vouched(const event::ApplicationFor& answer) {
@@ -123,10 +137,36 @@ void ForwardClients::vouched(const event::ApplicationFor& answer) {
     const auto one = std::ranges::find(client.line, static_cast<pid_t>(answer.pid), &ProcessKey::number);
     if (one == client.line.end()) continue;
     ClientApplication& application = applications_[*one];
+    application.name = answer.application;
     application.number = number_of_(answer.application);
+    application.weight = std::max<std::int64_t>(answer.weight, 1);
     application.processes = std::max<std::int64_t>(answer.processes, 1);
     belong(client, application);
+    const bool is_first_of_many =
+        one == client.line.begin() && application.processes > 1 && client.line.size() > 1 && client.line[1].number > 1;
+    if (is_first_of_many) application.launcher = client.line[1];
   }
+  for (auto& [key, client] : processes_) {
+    if (client.application != &unknown_) continue;
+    if (ClientApplication* const found = launched_with(client.line)) belong(client, *found);
+  }
+}
+
+void ForwardClients::weigh(const event::ApplicationWeight& told) {
+  const std::lock_guard lock(mutex_);
+  for (auto& [key, application] : applications_)
+    if (application.name == told.application) application.weight = std::max<std::int64_t>(told.weight, 1);
+}
+
+std::string ForwardClients::weights() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  std::size_t lines = 0;
+  for (const auto& [key, application] : applications_) {
+    if (application.weight == 1 || lines++ >= most_weights) continue;
+    text += std::to_string(application.weight) + " " + application.name + "\n";
+  }
+  return text;
 }
 
 }  // namespace hocket::forward

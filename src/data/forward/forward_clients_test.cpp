@@ -52,6 +52,46 @@ TEST_F(Clients, BelongToWhomHocketdSays) {
   EXPECT_EQ(clients_.of(one).processes, 8);
 }
 
+TEST_F(Clients, AreOfTheApplicationThatTheirLauncherHasStarted) {
+  ForwardClients::ClientProcess* const before = clients_.add(102);
+  ForwardClients::ClientProcess* const first = clients_.add(101);
+  clients_.vouched(answer("102 100 1", 0, "", 0));
+  EXPECT_EQ(name_of(before), "");
+  clients_.vouched(answer("101 100 1", 101, "solver", 3));
+  EXPECT_EQ(name_of(first), "solver");
+  EXPECT_EQ(name_of(before), "solver");
+  EXPECT_EQ(name_of(clients_.add(103)), "solver");
+  EXPECT_EQ(name_of(clients_.add(104)), "") << "it has three processes";
+  EXPECT_EQ(name_of(clients_.add(201)), "") << "another launcher's";
+}
+
+TEST_F(Clients, AreNotOfAnApplicationOfOneProcessBesideThem) {
+  clients_.add(101);
+  clients_.vouched(answer("101 100 1", 101, "tool", 1));
+  EXPECT_EQ(name_of(clients_.add(102)), "");
+}
+
+TEST_F(Clients, HaveTheWeightOfTheirApplication) {
+  ForwardClients::ClientProcess* const one = clients_.add(101);
+  EXPECT_EQ(clients_.of(one).weight, 1);
+  clients_.weigh({"solver", 7});  // not known yet
+  event::ApplicationFor said = answer("101 100 1", 100, "solver", 8);
+  said.weight = 4;
+  clients_.vouched(said);
+  EXPECT_EQ(clients_.of(one).weight, 4);
+  clients_.add(201);
+  clients_.vouched(answer("201 200 1", 200, "post", 8));
+  EXPECT_EQ(clients_.weights(), "4 solver\n");
+  clients_.weigh({"solver", 1});
+  clients_.weigh({"post", 3});
+  EXPECT_EQ(clients_.of(one).weight, 1);
+  EXPECT_EQ(clients_.weights(), "3 post\n");
+  clients_.ask_with(nullptr);
+  EXPECT_EQ(clients_.weights(), "3 post\n") << "hocketd has gone";
+  clients_.ask_with([](const std::string&) {});
+  EXPECT_EQ(clients_.weights(), "") << "another one says them anew";
+}
+
 TEST_F(Clients, OfAKnownRunAreNotAskedFor) {
   clients_.add(101);
   clients_.vouched(answer("101 100 1", 100, "solver", 1));

@@ -5,12 +5,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -24,8 +21,9 @@
 #include <set>
 
 #include "base/clock.hpp"
+#include "base/unix_address.hpp"
 #include "forward/capabilities.hpp"
-#include "request_scheduler/vector_calls.hpp"
+#include "forward/forward_connection.hpp"
 
 namespace hocket::forward {
 namespace {
@@ -35,12 +33,6 @@ constexpr std::uint64_t stop_key = 1;
 constexpr std::uint64_t listener_key = 2;
 constexpr std::uint64_t waiting_key = 3;
 constexpr std::uint64_t first_connection = 16;
-
-constexpr std::size_t most_descriptors = 2;  // of a message
-
-// A ticket has the number of the connection above that of its request: a client may have its answer, and send its next
-// call, while the batch of the first one is under way.
-constexpr int request_bits = 24;
 
 // A client often makes its next small call within a few microseconds, and to sleep and be woken takes longer. So a
 // thread looks for it a few times after an answer. Where that is often in vain, only the first calls of each hundred or
@@ -64,40 +56,6 @@ std::array<Fd, most_descriptors> descriptors_of(msghdr& message) {
   return found;
 }
 
-template <class Answer>
-bool send_to(int socket, const Answer& answer, int descriptor = -1) {
-  Answer copy = answer;
-  iovec data{&copy, sizeof copy};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  if (descriptor >= 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* part = CMSG_FIRSTHDR(&message);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(part), &descriptor, sizeof descriptor);
-  }
-  return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(sizeof copy);
-}
-
-ssize_t call(const forward_request& request, int file, int from, void* memory) {
-  iovec data{memory, static_cast<std::size_t>(request.bytes)};
-  off64_t offset = request.offset, from_offset = request.from_offset;
-  switch (request.call) {
-    case forward_read: return preadv2(file, &data, 1, request.offset, request.flags);
-    case forward_write: return pwritev2(file, &data, 1, request.offset, request.flags);
-    case forward_copy:
-      return copy_file_range(from, from_offset < 0 ? nullptr : &from_offset, file, offset < 0 ? nullptr : &offset,
-                             data.iov_len, static_cast<unsigned>(request.flags));
-    case forward_send: return sendfile64(file, from, from_offset < 0 ? nullptr : &from_offset, data.iov_len);
-    default: errno = EINVAL; return -1;
-  }
-}
-
 // Describes what a call accesses. Returns false if that cannot be found out.
 bool describe(const forward_request& request, int file, request_scheduler::IoRequest& asked) {
   struct stat about {};
@@ -112,12 +70,6 @@ bool describe(const forward_request& request, int file, request_scheduler::IoReq
   return true;
 }
 
-// True if the server's own limit has failed the call. Clients that forward writes have none.
-bool exceeds_own_limit(int error) {
-  rlimit limit{};
-  return error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
 bool copies(std::uint32_t call) { return call == forward_copy || call == forward_send; }
 
 // Returns how many descriptors a call of this kind has.
@@ -126,54 +78,17 @@ std::size_t descriptors_for(std::uint32_t call) {
   return copies(call) ? 2 : 1;
 }
 
-bool is_unanswered(const forward_request& request) {
-  return request.call == forward_store && (request.flags & forward_unanswered) != 0;
-}
-
-// True if nothing of this process could fail a write that it makes later.
-bool has_no_limit() {
-  rlimit limit{};
-  return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur == RLIM_INFINITY;
-}
+// True if a call of this kind waits for its turn among others.
+bool may_wait(std::uint32_t call) { return call != forward_hold && call != forward_sync; }
 
 }  // namespace
 
-struct ForwardService::ForwardMessage {
-  union Content {
-    forward_hello hello;
-    forward_request request;
-  };
-  Content content{};
-  std::size_t bytes = 0;
-  std::array<Fd, most_descriptors> descriptors;
-};
-
-struct ForwardService::ForwardConnection {
-  std::uint64_t number = 0;
-  Fd socket;
-  std::shared_ptr<ClientSegment> segment;      // null before the greeting
-  std::shared_ptr<CollectedWrites> collected;  // null: nothing is; guarded by the service's mutex
-  uid_t user = 0;
-  pid_t process = 0;
-  ForwardClients::ClientProcess* client = nullptr;
-  ForwardMessage message;    // the request under way
-  Time arrival{};            // of the request
-  std::uint64_t queued = 0;  // requests so far
-  bool is_waiting = false;   // the request has been queued, and not been carried out
-  int credit = 0;            // for looking for the next call: it rises if it came soon, and falls if it did not
-  std::atomic<unsigned> calls = 0;
-  unsigned calls_before = 0;   // at the last beat
-  bool is_looked_for = false;  // a call that comes now has come soon
-};
-
 Result<Fd> listen_for_forwarding(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) return Error{"the path of the socket is too long: " + path};
-  std::copy(path.begin(), path.end(), address.sun_path);
+  const auto address = unix_address(path);
+  if (!address) return address.error();
   Fd socket{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   unlink(path.c_str());
-  if (!socket || bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  if (!socket || bind(socket.get(), reinterpret_cast<const sockaddr*>(&address.value()), sizeof(sockaddr_un)) != 0 ||
       chmod(path.c_str(), 0600) != 0 || listen(socket.get(), SOMAXCONN) != 0)
     return Error{"cannot listen at " + path + ": " + error_text(errno)};
   return socket;
@@ -187,27 +102,33 @@ Result<std::unique_ptr<ForwardService>> ForwardService::start(const ForwardSetti
   constexpr std::uint64_t overlay_magic = 0x794c7630;
   const bool is_overlay = statfs(directory.c_str(), &system) == 0 &&
                           (static_cast<std::uint64_t>(system.f_type) & 0xffffffffU) == overlay_magic;
-  auto scheduler = ForwardQueue::scheduler_for(settings.scheduler);
-  if (!scheduler) return scheduler.error();
-  std::unique_ptr<ForwardService> service{new ForwardService(settings, {about.st_dev, is_overlay}, std::move(listener),
-                                                             std::move(log), std::move(scheduler).value())};
+  std::unique_ptr<StorageQueue> own;
+  if (settings.queue == nullptr) {
+    auto made = StorageQueue::create({.scheduler = settings.scheduler,
+                                      .forwarded = std::max(settings.threads, 1),
+                                      .read_stripes = FileDataServers::reader_for(directory)});
+    if (!made) return made.error();
+    own = std::move(made).value();
+  }
+  std::unique_ptr<ForwardService> service{
+      new ForwardService(settings, {about.st_dev, is_overlay}, std::move(listener), std::move(log), std::move(own))};
   if (!service->epoll_ || !service->stop_ || !service->beats_ || service->beat_ == nullptr)
     return Error{"cannot serve forwarded calls: " + error_text(errno)};
-  for (int i = 0; i < std::max(settings.threads, 1); ++i)
-    service->threads_.emplace_back([&at = *service] { at.serve(); });
+  for (int i = 0; i < service->queue_.slots(); ++i) service->threads_.emplace_back([&at = *service] { at.serve(); });
   service->threads_.emplace_back([&at = *service] { at.beat(); });
   service->threads_.emplace_back([&at = *service] { at.store_late(); });
   return service;
 }
 
 ForwardService::ForwardService(const ForwardSettings& settings, const ServedFileSystem& served, Fd listener, Log log,
-                               request_scheduler::RequestScheduler scheduler)
+                               std::unique_ptr<StorageQueue> own)
     : settings_(settings),
       device_(served.device),
       is_overlay_(served.is_overlay),
       listener_(std::move(listener)),
       log_(std::move(log)),
-      queue_(std::move(scheduler), settings.scheduler),
+      own_queue_(std::move(own)),
+      queue_(own_queue_ ? *own_queue_ : *settings.queue),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       stop_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       beats_(memfd_create("hocket-beats", MFD_CLOEXEC | MFD_ALLOW_SEALING)),
@@ -226,9 +147,11 @@ ForwardService::ForwardService(const ForwardSettings& settings, const ServedFile
   epoll_event waits{.events = EPOLLIN | EPOLLEXCLUSIVE, .data = {.u64 = waiting_key}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, waiting_.get(), &waits);
   watch(listener_.get(), listener_key, true);
+  queue_.wake_forwarding_with([this] { wake_one(); });
 }
 
 ForwardService::~ForwardService() {
+  queue_.wake_forwarding_with({});
   stopping_ = true;
   constexpr std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(stop_.get(), &one, sizeof one);
@@ -236,7 +159,9 @@ ForwardService::~ForwardService() {
   for (const auto& [number, connection] : connections_) {
     if (connection->collected) connection->collected->close();
     give_back(*connection);
+    queue_.clients().remove(connection->client);
   }
+  queue_.drop_calls();
 }
 
 // Has the client make a call that nobody has begun. Without an answer it could not know that. A call that it sends from
@@ -314,7 +239,7 @@ ForwardService::ForwardConnection* ForwardService::find(std::uint64_t number) {
 
 // Carries out what the scheduler says is next. Returns false if it says nothing; `again` is when to ask it.
 bool ForwardService::carry_out_next(std::optional<Time>& again) {
-  request_scheduler::NextBatch next = queue_.take(node_now());
+  request_scheduler::NextBatch next = queue_.take();
   again = next.again;
   if (!next.batch) return false;
   wake_another();
@@ -341,8 +266,11 @@ bool ForwardService::look_for_next(ForwardConnection& connection) {
 }
 
 // Calls wait that this thread does not carry out now: an idle thread should look.
-void ForwardService::wake_another() {
-  if (!queue_.has_more()) return;
+void ForwardService::wake_another() const {
+  if (queue_.has_more()) wake_one();
+}
+
+void ForwardService::wake_one() const {
   constexpr std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t told = write(waiting_.get(), &one, sizeof one);
 }
@@ -387,7 +315,7 @@ void ForwardService::accept_all() {
     auto connection = std::make_unique<ForwardConnection>();
     connection->socket = std::move(socket);
     connection->user = peer.value().user;
-    connection->client = clients_.add(peer.value().process);
+    connection->client = queue_.clients().add(peer.value().process);
     connection->process = peer.value().process;
     ForwardConnection& added = *connection;
     {
@@ -444,7 +372,7 @@ bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& 
   if (!message.descriptors[0] || !segment->map(message.descriptors[0].get()))
     return end(connection, "a client without usable memory"), false;
   connection.segment = std::move(segment);
-  const forward_welcome welcome{forward_version, 0};
+  const forward_welcome welcome{forward_version, 0, settings_.maker != nullptr ? 1U : 0U};
   if (!send_to(connection.socket.get(), welcome, beats_.get())) return end(connection, nullptr), false;
   return true;
 }
@@ -453,14 +381,15 @@ bool ForwardService::greet(ForwardConnection& connection, const ForwardMessage& 
 bool ForwardService::take_request(ForwardConnection& connection) {
   const ForwardMessage& message = connection.message;
   const forward_request& request = message.content.request;
-  const std::size_t descriptors = descriptors_for(request.call);
+  const bool is_of_all = request.call == forward_sync && !message.descriptors[0];
+  const std::size_t descriptors = is_of_all ? 0 : descriptors_for(request.call);
   if (message.bytes != sizeof request || request.bytes < 0 ||
       (!copies(request.call) && request.bytes > forward_most_bytes) ||
       (descriptors > 0) != static_cast<bool>(message.descriptors[0]) ||
       (descriptors > 1) != static_cast<bool>(message.descriptors[1]))
     return end(connection, "a request that is none"), false;
   connection.arrival = node_now();
-  const bool waits = request.call != forward_hold && (request.call == forward_store || is_served(message));
+  const bool waits = may_wait(request.call) && (request.call == forward_store || is_served(message));
   if (waits && queue(connection)) return false;
   return carry_out(connection);
 }
@@ -473,18 +402,26 @@ bool ForwardService::queue(ForwardConnection& connection) {
   asked.writes = request.call != forward_read;
   if (request.call == forward_store) {
     const auto collected = collected_by(connection);
-    const CollectedWrites::Pending pending = collected ? collected->pending() : CollectedWrites::Pending{};
-    if (pending.bytes == 0) return false;
+    if (!collected) return false;
     asked.file = collected->key();
+    await_holders(asked.file);  // now, so that it has no slot while it waits
+    const CollectedWrites::Pending pending = collected->pending();
+    if (pending.bytes == 0) return false;
     asked.extents.push_back({std::max<std::int64_t>(pending.offset, 0), pending.bytes});
-  } else if (!describe(request, connection.message.descriptors[0].get(), asked)) {
-    return false;
+    if (queue_.needs_data_servers())
+      asked.data_server = queue_.data_servers().known_at(asked.file, asked.extents.begin()->at);
+  } else {
+    const int file = connection.message.descriptors[0].get();
+    if (!describe(request, file, asked)) return false;
+    if (queue_.needs_data_servers())
+      asked.data_server = queue_.data_servers().at(asked.file, file, asked.extents.begin()->at);
   }
   constexpr std::uint64_t most = (std::uint64_t{1} << request_bits) - 1;
   asked.ticket = connection.number << request_bits | (connection.queued++ & most);
-  const ForwardClients::CallOwner owner = clients_.of(connection.client);
+  const ForwardClients::CallOwner owner = queue_.clients().of(connection.client);
   asked.application = owner.application;
   asked.processes = static_cast<int>(std::min<std::int64_t>(owner.processes, std::numeric_limits<int>::max()));
+  asked.weight = static_cast<double>(owner.weight);
   asked.user = connection.user;
   asked.arrival = connection.arrival;
   connection.is_waiting = true;
@@ -514,270 +451,6 @@ bool ForwardService::is_served(const ForwardMessage& message) const {
     await_holders(key_of(file.st_dev, file.st_ino));
   }
   return is_here;
-}
-
-// Waits until I/O servers have stored what they hold of the file.
-void ForwardService::await_holders(FileKey file) const {
-  if (settings_.held != nullptr && settings_.held->any()) settings_.held->await(file);
-}
-
-// True if the client is still there. One that was killed while its call waited makes it no more.
-bool ForwardService::is_there(const ForwardConnection& connection) {
-  constexpr Duration short_wait = std::chrono::milliseconds{1};
-  if (node_now() - connection.arrival < short_wait) return true;
-  pollfd end{connection.socket.get(), POLLRDHUP, 0};
-  return poll(&end, 1, 0) == 0 || (end.revents & (POLLRDHUP | POLLHUP)) == 0;
-}
-
-// Carries out the requests of a batch. Those that follow one another in the file share a system call. `last` is that
-// connection which was answered last, and is not watched yet.
-void ForwardService::carry_out(const request_scheduler::RequestBatch& batch, ForwardConnection*& last) {
-  std::vector<ForwardConnection*> calls;
-  for (const std::uint64_t ticket : batch.tickets) {
-    ForwardConnection* const connection = find(ticket >> request_bits);
-    if (connection == nullptr) continue;
-    if (batch.tickets.size() == 1) {
-      if (carry_out(*connection)) last = connection;
-      return;
-    }
-    if (is_ready(*connection)) calls.push_back(connection);
-  }
-  std::vector<request_scheduler::VectorPart> parts;
-  struct stat first {};
-  for (const ForwardConnection* const connection : calls) {
-    struct stat file {};
-    const bool is_known = fstat(connection->message.descriptors[0].get(), &file) == 0;
-    if (parts.empty()) first = file;
-    const forward_request& request = connection->message.content.request;
-    // Two files may have one key, so they may share a batch.
-    const bool is_same = is_known && file.st_dev == first.st_dev && file.st_ino == first.st_ino;
-    parts.push_back({request.offset, request.bytes, is_same ? kind_of(*connection) : 0});
-  }
-  constexpr std::size_t most_parts = 1024;  // IOV_MAX
-  for (const request_scheduler::VectorCall& one :
-       request_scheduler::vector_calls(parts, most_parts, forward_most_bytes)) {
-    carry_out(std::span{calls}.subspan(one.first, one.count), last);
-  }
-}
-
-// Returns what calls must have in common to share a system call; 0 for one that may not: without an explicit offset,
-// one that appends, or one that O_DIRECT may refuse for its place.
-std::uint64_t ForwardService::kind_of(const ForwardConnection& connection) const {
-  const forward_request& request = connection.message.content.request;
-  constexpr std::int64_t direct_block = 4096;
-  constexpr int mergeable = RWF_DSYNC | RWF_SYNC | RWF_HIPRI;
-  const bool moves = request.call == forward_read || request.call == forward_write;
-  if (!moves || request.offset < 0 || (request.flags & ~mergeable) != 0) return 0;
-  const int status = fcntl(connection.message.descriptors[0].get(), F_GETFL);
-  const bool writes = request.call == forward_write;
-  if (status < 0 || (writes && (status & O_APPEND) != 0)) return 0;
-  if (is_overlay_ && (status & O_ACCMODE) == O_RDONLY) return 0;
-  if ((status & O_DIRECT) != 0 && (request.offset % direct_block != 0 || request.bytes % direct_block != 0)) return 0;
-  constexpr std::uint64_t is_kind = 1;
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(status)) << 32U |
-         static_cast<std::uint64_t>(static_cast<std::uint32_t>(request.flags)) << 2U | (writes ? 2U : 0U) | is_kind;
-}
-
-// Carries out calls that follow one another in one file, by one system call if there are several. Where it fails or
-// ends early, each of the rest is made alone, so that it has its own result.
-void ForwardService::carry_out(std::span<ForwardConnection* const> calls, ForwardConnection*& last) {
-  std::vector<std::int64_t> results;
-  // The calls of a batch before this one may have taken long, and a client may have been killed meanwhile.
-  const auto is_waited_for = [](const ForwardConnection* one) { return is_there(*one); };
-  if (calls.size() > 1 && std::ranges::all_of(calls, is_waited_for)) {
-    std::vector<iovec> data;
-    std::vector<request_scheduler::VectorPart> parts;
-    for (const ForwardConnection* const one : calls) {
-      const forward_request& request = one->message.content.request;
-      data.push_back({one->segment->memory(), static_cast<std::size_t>(request.bytes)});
-      parts.push_back({request.offset, request.bytes, 1});
-    }
-    const forward_request& first = calls.front()->message.content.request;
-    const int file = calls.front()->message.descriptors[0].get();
-    const int count = static_cast<int>(data.size());
-    const std::int64_t moved = first.call == forward_write
-                                   ? pwritev2(file, data.data(), count, first.offset, first.flags)
-                                   : preadv2(file, data.data(), count, first.offset, first.flags);
-    note_system_call(moved);
-    results = request_scheduler::settled_parts(parts, moved);
-    merged_ += static_cast<std::int64_t>(results.size());
-  }
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    ForwardConnection& one = *calls[i];
-    const bool goes_on = i < results.size() ? answer(one, results[i], 0) : carry_out(one);
-    if (!goes_on) continue;
-    if (last != nullptr) watch(last->socket.get(), last->number, false);
-    last = &one;
-  }
-}
-
-// Returns false if the call is over: its client has gone, or makes it itself.
-bool ForwardService::is_ready(ForwardConnection& connection) {
-  if (!is_there(connection)) return end(connection, nullptr), false;
-  if (connection.message.content.request.call == forward_store || is_served(connection.message)) return true;
-  forward_answer answer{};
-  answer.own = forward_always;
-  if (reply(connection, answer)) watch(connection.socket.get(), connection.number, false);
-  return false;
-}
-
-// Carries out one request. Returns false if the connection has ended.
-bool ForwardService::carry_out(ForwardConnection& connection) {
-  if (!is_there(connection)) return end(connection, nullptr), false;
-  forward_answer answer{};
-  switch (connection.message.content.request.call) {
-    case forward_hold: hold(connection, answer); break;
-    case forward_store: store(connection, answer); break;
-    default: make_call(connection, answer); break;
-  }
-  return reply(connection, answer);
-}
-
-// Answers a call that was made. Returns false if the connection has ended.
-bool ForwardService::answer(ForwardConnection& connection, std::int64_t result, int error) {
-  forward_answer answer{};
-  answer.result = result;
-  answer.error = error;
-  answer.own = exceeds_own_limit(error) ? forward_once : 0;
-  count(result);
-  return reply(connection, answer);
-}
-
-// The copies of the descriptors are closed before the answer: then the client may rely on locks, leases and unmounting.
-// Returns false if the connection has ended.
-bool ForwardService::reply(ForwardConnection& connection, const forward_answer& answer) {
-  if (answer.own != 0) ++refused_;
-  connection.message.descriptors = {};
-  connection.is_waiting = false;
-  ++connection.calls;
-  if (is_unanswered(connection.message.content.request)) return true;
-  return send_to(connection.socket.get(), answer) || (end(connection, nullptr), false);
-}
-
-void ForwardService::make_call(ForwardConnection& connection, forward_answer& answer) {
-  ForwardMessage& message = connection.message;
-  if (!is_served(message)) {
-    answer.own = forward_always;
-    return;
-  }
-  answer.result = call(message.content.request, message.descriptors[0].get(), message.descriptors[1].get(),
-                       connection.segment->memory());
-  answer.error = answer.result < 0 ? errno : 0;
-  answer.own = exceeds_own_limit(answer.error) ? forward_once : 0;
-  count_made(answer.result);
-}
-
-void ForwardService::count(std::int64_t bytes) {
-  ++requests_;
-  bytes_ += std::max<std::int64_t>(bytes, 0);
-}
-
-// Counts a request, or collected writes, that took a system call.
-void ForwardService::count_made(std::int64_t bytes) {
-  note_system_call(bytes);
-  count(bytes);
-}
-
-void ForwardService::note_system_call(std::int64_t bytes) {
-  ++system_calls_;
-  if (settings_.limit_bytes_per_s > 0) take_time(bytes);
-}
-
-// ---- collected writes ----------------------------------------------------------------------------------------------
-
-std::shared_ptr<CollectedWrites> ForwardService::collected_by(const ForwardConnection& connection) const {
-  const std::lock_guard lock(mutex_);
-  return connection.collected;
-}
-
-void ForwardService::hold(ForwardConnection& connection, forward_answer& answer) {
-  Fd& file = connection.message.descriptors[0];
-  struct stat about {};
-  if (!is_served(connection.message) || fstat(file.get(), &about) != 0) {
-    answer.own = forward_always;
-    return;
-  }
-  answer.own = has_no_limit() ? 0 : forward_once;
-  if (answer.own != 0) return;
-  const auto old = collected_by(connection);
-  if (old) old->close();
-  auto collected =
-      std::make_shared<CollectedWrites>(connection.segment, std::move(file), key_of(about.st_dev, about.st_ino));
-  const std::lock_guard lock(mutex_);
-  connection.collected = std::move(collected);
-}
-
-void ForwardService::store(ForwardConnection& connection, forward_answer& answer) {
-  const auto collected = collected_by(connection);
-  if (!collected) {
-    answer.own = forward_once;
-    return;
-  }
-  await_holders(collected->key());
-  const forward_request& request = connection.message.content.request;
-  const bool is_last = (request.flags & forward_last) != 0;
-  if (is_unanswered(request))
-    answer.result = collected->store();
-  else
-    answer.result = is_last ? collected->close() : collected->store_all();
-  count_made(answer.result);
-  if (!is_last) return;
-  const std::lock_guard lock(mutex_);
-  connection.collected = nullptr;
-}
-
-// Writes what clients have collected for some time, and gives descriptors back that have not been used meanwhile.
-void ForwardService::store_late() {
-  pollfd stopped{stop_.get(), POLLIN, 0};
-  while (!stopping_) {
-    poll(&stopped, 1, forward_beat_ms);
-    std::vector<std::shared_ptr<CollectedWrites>> all;
-    {
-      const std::lock_guard lock(mutex_);
-      for (const auto& [number, connection] : connections_)
-        if (connection->collected) all.push_back(connection->collected);
-    }
-    for (const auto& one : all) {
-      if (one->pending().bytes > 0) await_holders(one->key());
-      const std::int64_t written = one->look();
-      if (written > 0) count_made(written);
-    }
-  }
-}
-
-// Lets a call take as long as if all calls shared a device of that rate.
-void ForwardService::take_time(std::int64_t bytes) {
-  const Duration own{std::max<std::int64_t>(bytes, 0) * 1'000'000'000 / settings_.limit_bytes_per_s};
-  const std::int64_t now_ns = node_now().time_since_epoch().count();
-  std::int64_t free_ns = busy_until_ns_, until_ns = 0;
-  do until_ns = std::max(now_ns, free_ns) + own.count();
-  while (!busy_until_ns_.compare_exchange_weak(free_ns, until_ns));
-  std::this_thread::sleep_for(std::chrono::nanoseconds(until_ns - now_ns));
-}
-
-void ForwardService::end(ForwardConnection& connection, const char* reason) {
-  if (reason != nullptr) log_(std::string("disconnected a forwarding client: ") + reason);
-  if (const auto collected = collected_by(connection)) {
-    if (collected->pending().bytes > 0) await_holders(collected->key());
-    const std::int64_t written = collected->close();
-    if (written > 0) count_made(written);
-  }
-  clients_.remove(connection.client);
-  const std::lock_guard lock(mutex_);
-  connections_.erase(connection.number);
-}
-
-Result<ForwardQueue::Switched> ForwardService::use(const SchedulerChoice& choice) {
-  auto switched = queue_.use(choice);
-  if (switched) wake_another();  // the earlier one may have let calls wait for a time that means nothing now
-  return switched;
-}
-
-ForwardTotals ForwardService::totals() const {
-  const ForwardQueue::Waiting waiting = queue_.waiting();
-  const std::lock_guard lock(mutex_);
-  return {requests_,     bytes_,  refused_,      static_cast<std::int64_t>(connections_.size()),
-          system_calls_, merged_, waiting.calls, waiting.waited};
 }
 
 }  // namespace hocket::forward

@@ -24,8 +24,8 @@
 #include "event/event.hpp"
 #include "forward/collected_writes.hpp"
 #include "forward/forward_clients.hpp"
-#include "forward/forward_queue.hpp"
 #include "forward/protocol.h"
+#include "forward/storage_queue.hpp"
 #include "transport/held_view.hpp"
 
 namespace hocket::forward {
@@ -48,6 +48,15 @@ struct ServedFileSystem {
   bool is_overlay = false;  // a file that was opened for reading only may be an earlier copy of it
 };
 
+// Makes calls in the place of a service, from several of its threads at a time.
+class CallMaker {
+ public:
+  virtual ~CallMaker() = default;
+  // Makes a read, a write, or a sync (`file` is -1 if it is of all files), or says that the client makes it itself.
+  // `memory` has the data; `client` is the socket of the client that waits.
+  virtual void make(const forward_request& request, int file, char* memory, int client, forward_answer& answer) = 0;
+};
+
 // Serves connections from construction to destruction. Thread-safe.
 class ForwardService {
  public:
@@ -57,6 +66,11 @@ class ForwardService {
     std::int64_t limit_bytes_per_s = 0;  // of all calls together, for measurements; 0: none
     // What I/O servers of the node hold of files, which calls wait for; nullptr: nothing. It outlives the service.
     const transport::HeldView* held = nullptr;
+    // The queue that calls share with the batches of the server. It outlives the service, and has `threads` and
+    // `scheduler`, which are not used then. nullptr: calls have a queue of their own.
+    StorageQueue* queue = nullptr;
+    // Makes the calls, for a relay; nullptr: the service does, with the descriptors. It outlives the service.
+    CallMaker* maker = nullptr;
   };
   using Log = std::function<void(const std::string&)>;
 
@@ -72,21 +86,24 @@ class ForwardService {
   ForwardService& operator=(const ForwardService&) = delete;
 
   ForwardTotals totals() const;
-  // Changes the scheduler, also of the calls that wait (ForwardQueue::use).
-  Result<ForwardQueue::Switched> use(const SchedulerChoice& choice);
-  std::string scheduler() const { return queue_.scheduler(); }
-  // Returns what each application has had (ForwardQueue::shares).
+  // Changes the scheduler, also of the calls that wait (StorageQueue::use).
+  Result<StorageQueue::Switched> use(const SchedulerChoice& choice) { return queue_.use(choice); }
+  SchedulerChoice scheduler() const { return queue_.scheduler(); }
+  // Returns what each application has had (StorageQueue::shares).
   std::string shares() const { return queue_.shares(); }
+  // Takes the weight of an application, and returns those that are not 1 (ForwardClients::weights).
+  void weigh(const event::ApplicationWeight& weight) { queue_.clients().weigh(weight); }
+  std::string weights() const { return queue_.clients().weights(); }
   // Sets who asks hocketd for the applications of clients, from any thread, and takes its answers.
-  void ask_with(const ForwardClients::AskHocketd& ask) { clients_.ask_with(ask); }
-  void vouched(const event::ApplicationFor& answer) { clients_.vouched(answer); }
+  void ask_with(const ForwardClients::AskHocketd& ask) { queue_.clients().ask_with(ask); }
+  void vouched(const event::ApplicationFor& answer) { queue_.clients().vouched(answer); }
 
  private:
   struct ForwardConnection;
   struct ForwardMessage;
 
   ForwardService(const ForwardSettings& settings, const ServedFileSystem& served, Fd listener, Log log,
-                 request_scheduler::RequestScheduler scheduler);
+                 std::unique_ptr<StorageQueue> own);
 
   void serve();
   void receive_all(int timeout_ms);
@@ -94,7 +111,8 @@ class ForwardService {
   bool carry_out_next(std::optional<Time>& again);
   bool look_for_next(ForwardConnection& connection);
   ForwardConnection* find(std::uint64_t number);
-  void wake_another();
+  void wake_another() const;
+  void wake_one() const;
   void beat();
   std::size_t active_processes();
   void accept_all();
@@ -108,10 +126,11 @@ class ForwardService {
   bool carry_out(ForwardConnection& connection);
   bool is_ready(ForwardConnection& connection);
   bool answer(ForwardConnection& connection, std::int64_t result, int error);
-  bool reply(ForwardConnection& connection, const forward_answer& answer);
+  bool reply(ForwardConnection& connection, forward_answer answer);
   std::uint64_t kind_of(const ForwardConnection& connection) const;
   static bool is_there(const ForwardConnection& connection);
   void make_call(ForwardConnection& connection, forward_answer& answer);
+  void have_made(ForwardConnection& connection, forward_answer& answer);
   void hold(ForwardConnection& connection, forward_answer& answer);
   void store(ForwardConnection& connection, forward_answer& answer);
   void store_late();
@@ -132,8 +151,8 @@ class ForwardService {
   bool is_overlay_;
   Fd listener_;
   Log log_;
-  ForwardQueue queue_;
-  ForwardClients clients_{[this](const std::string& name) { return queue_.number_of(name); }};
+  std::unique_ptr<StorageQueue> own_queue_;  // nullptr: the queue is the server's
+  StorageQueue& queue_;
   Fd epoll_, stop_, beats_;
   Fd waiting_;                                  // eventfd, readable if calls wait that an idle thread should look at
   Fd spare_;                                    // given up to refuse a client for whom there is no descriptor

@@ -25,7 +25,7 @@
 #include <stdint.h>
 
 enum {
-  forward_version = 2,
+  forward_version = 5,
   forward_most_bytes = 64 << 20,  // data of one call, and the size of a segment
   forward_name_bytes = 64,
   forward_beat_ms = 250,                             // between two beats of a server, and two looks at collected writes
@@ -43,6 +43,9 @@ enum forward_call {
   forward_send,   // sendfile, in the same way
   forward_hold,   // keeps the descriptor for what the client collects from now on
   forward_store,  // writes what is collected, after which the client begins at the start of the segment. No descriptor
+  // fsync on the other nodes to which a relay has sent writes of the file; without a descriptor, of all files. A server
+  // of this node answers that it is not made: the client's own fsync is enough.
+  forward_sync,
 };
 
 enum {                     // flags of forward_store
@@ -71,6 +74,9 @@ struct forward_hello {
 struct forward_welcome {
   uint32_t version;
   int32_t error;  // number of errno, 0: the client may send requests
+  // 1: a relay, which has other nodes carry out reads and writes. So its end does not prove that a write is not under
+  // way any more.
+  uint32_t relays;
 };
 
 // `offset`, `from_offset`: -1 stands for the offset of the open file description, which moves.
@@ -80,6 +86,8 @@ struct forward_request {
   int64_t offset;
   int64_t from_offset;
   int64_t bytes;
+  uint32_t is_own;  // 1: only this process has the open file description, whose offset nobody else moves
+  uint32_t unused;  // 0
 };
 
 enum forward_own {

@@ -13,8 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-const auto bytes = [] { return std::make_shared<SharedBytes>(); };
-constexpr std::string_view name = "field";
+constexpr std::string_view data_set = "field";
 
 // Servers in the order of their weights for the name; each has settings of its own.
 class Homes {
@@ -22,9 +21,9 @@ class Homes {
   explicit Homes(std::vector<StandIn::StandInSettings> settings) {
     event::ServerMap names;
     for (std::size_t i = 0; i < settings.size(); ++i) names.servers.push_back({"s" + std::to_string(i), "/", "x"});
-    const auto ranked = event::ranked_for(names, name);
+    const auto ranked = event::ranked_for(names, data_set);
     for (std::size_t i = 0; i < settings.size(); ++i) {
-      servers.push_back(std::make_unique<StandIn>(bytes(), settings[i]));
+      servers.push_back(std::make_unique<StandIn>(no_bytes(), settings[i]));
       map.servers.insert(map.servers.begin(), {ranked[i].name, "/", servers.back()->server().addresses});
       ranks.push_back(ranked[i].name);
     }
@@ -33,7 +32,7 @@ class Homes {
   // Returns the ranks of the servers that were found, the home first.
   std::vector<std::size_t> find() {
     std::vector<std::size_t> found;
-    for (const auto& one : finder.find(map, name, DescriptorWait()))
+    for (const auto& one : finder.find(map, data_set, DescriptorWait()))
       found.push_back(static_cast<std::size_t>(std::find(ranks.begin(), ranks.end(), one.name) - ranks.begin()));
     return found;
   }

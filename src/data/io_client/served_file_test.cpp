@@ -13,8 +13,6 @@
 namespace hocket::io_client {
 namespace {
 
-const auto bytes = [] { return std::make_shared<SharedBytes>(); };
-
 std::span<ServedFile> one(ServedFile& file) { return {&file, 1}; }
 
 // Queues a read, which a mute server never answers.
@@ -41,7 +39,7 @@ TEST(ServedFile, IsLostIfNobodyListens) {
 
 TEST(ServedFile, OpensAndCloses) {
   for (const bool behind : {false, true}) {
-    const StandIn server{bytes(), {.behind = behind}};
+    const StandIn server{no_bytes(), {.behind = behind}};
     ServedFile file = server.open();
     EXPECT_EQ(file.pending(), 1U);
     EXPECT_TRUE(file.failed()) << "it is not open yet";
@@ -57,7 +55,7 @@ TEST(ServedFile, OpensAndCloses) {
 }
 
 TEST(ServedFile, SaysWhatItJoined) {
-  const StandIn server{bytes(), {}};
+  const StandIn server{no_bytes(), {}};
   ServedFile file{server.server(), StandIn::secret};
   file.join({.name = "field", .application = "a"});
   ServedFile moved = std::move(file);
@@ -68,7 +66,7 @@ TEST(ServedFile, SaysWhatItJoined) {
 }
 
 TEST(ServedFile, AnErrorIsTakenOnce) {
-  const StandIn closed{bytes(), {.open_error = EACCES}};
+  const StandIn closed{no_bytes(), {.open_error = EACCES}};
   ServedFile file = closed.open();
   await_answers(one(file));
   EXPECT_TRUE(file.failed());
@@ -78,7 +76,7 @@ TEST(ServedFile, AnErrorIsTakenOnce) {
   EXPECT_EQ(file.take_error(), EACCES);
   EXPECT_EQ(file.take_error(), 0);
 
-  const StandIn full{bytes(), {.sync_error = ENOSPC}};
+  const StandIn full{no_bytes(), {.sync_error = ENOSPC}};
   ServedFile other = full.open();
   await_answers(one(other));
   other.sync();
@@ -88,10 +86,24 @@ TEST(ServedFile, AnErrorIsTakenOnce) {
   EXPECT_EQ(take_error(one(other)), 0);
 }
 
+TEST(ServedFile, TheErrorThatCancelledTheOthersIsTaken) {
+  const StandIn cancelled{no_bytes(), {.open_error = ECANCELED}};
+  const StandIn full{no_bytes(), {.open_error = ENOSPC}};
+  std::vector<ServedFile> files;
+  files.push_back(cancelled.open());
+  files.push_back(full.open());
+  await_answers(files);
+  EXPECT_EQ(take_error(files), ENOSPC);
+  files.clear();
+  files.push_back(cancelled.open());
+  await_answers(files);
+  EXPECT_EQ(take_error(files), ECANCELED);
+}
+
 // Writes ten bytes, relies on them, and loses the server. Returns what is lost.
 ServedFile::LostData loss_with(StandIn::StandInSettings settings) {
   settings.behind = true;
-  auto server = std::make_unique<StandIn>(bytes(), settings);
+  auto server = std::make_unique<StandIn>(no_bytes(), settings);
   ServedFile file = server->open();
   await_answers(one(file));
   const std::string text(10, '.');
@@ -119,7 +131,7 @@ TEST(ServedFile, KnowsWhatALostServerHeld) {
 }
 
 TEST(ServedFile, WritesOfAnAccessThatIsRepeatedAreNoLoss) {
-  auto server = std::make_unique<StandIn>(bytes(), StandIn::StandInSettings{.behind = true});
+  auto server = std::make_unique<StandIn>(no_bytes(), StandIn::StandInSettings{.behind = true});
   ServedFile file = server->open();
   await_answers(one(file));
   const std::string text(10, '.');
@@ -140,7 +152,7 @@ TEST(ServedFile, SaysWhatIsLost) {
 }
 
 TEST(ServedFile, LeadsToItsServerUntilThatEnds) {
-  auto server = std::make_unique<StandIn>(bytes(), StandIn::StandInSettings{});
+  auto server = std::make_unique<StandIn>(no_bytes(), StandIn::StandInSettings{});
   const event::ServerMap::MappedServer place = server->server();
   ServedFile file = server->open();
   await_answers(one(file));
@@ -152,7 +164,7 @@ TEST(ServedFile, LeadsToItsServerUntilThatEnds) {
 }
 
 TEST(Waiting, AConnectionThatEndsIsLostWhenItsCallbacksHaveRun) {
-  const StandIn server{bytes(), {.dies_at = 0}};
+  const StandIn server{no_bytes(), {.dies_at = 0}};
   ServedFile file = server.open();
   await_answers(one(file));
   std::string text(10, '.');
@@ -166,7 +178,7 @@ TEST(Waiting, AConnectionThatEndsIsLostWhenItsCallbacksHaveRun) {
 }
 
 TEST(Waiting, AnExceptionLosesTheFilesThatOweAnAnswer) {
-  const StandIn mute{bytes(), {.mute = true}}, server{bytes(), {}};
+  const StandIn mute{no_bytes(), {.mute = true}}, server{no_bytes(), {}};
   std::vector<ServedFile> files;
   files.push_back(mute.open());
   files.push_back(server.open());
@@ -200,7 +212,7 @@ class Recorder final : public WaitStrategy {
 };
 
 TEST(Waiting, SilenceCountsOnlyWhileAnAnswerIsDue) {
-  const StandIn server{bytes(), {}};
+  const StandIn server{no_bytes(), {}};
   ServedFile file = server.open();
   await_answers(one(file));
   int moves = 0, pauses = 0, steps = 0;

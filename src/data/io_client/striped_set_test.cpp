@@ -12,8 +12,6 @@
 namespace hocket::io_client {
 namespace {
 
-const auto bytes = [] { return std::make_shared<SharedBytes>(); };
-
 using Server = event::ServerMap::MappedServer;
 
 Server named(const StandIn& server, const std::string& name) { return {name, "/", server.server().addresses}; }
@@ -40,7 +38,7 @@ TEST(StripedSet, TheFirstStripeNeedsNoParts) {
 }
 
 TEST(StripedSet, AHomeThatHasAllHasNoParts) {
-  const StandIn home{bytes(), {}};
+  const StandIn home{no_bytes(), {}};
   std::vector<ServedFile> files = joined(named(home, "home"));
   EXPECT_EQ(open(files), 0);
   EXPECT_EQ(files.size(), 1U);
@@ -49,7 +47,7 @@ TEST(StripedSet, AHomeThatHasAllHasNoParts) {
 }
 
 TEST(StripedSet, AServerThatSaysNoMapIsAnError) {
-  const StandIn home{bytes(), {.stripes = "nonsense\n"}};
+  const StandIn home{no_bytes(), {.stripes = "nonsense\n"}};
   std::vector<ServedFile> files = joined(named(home, "home"));
   EXPECT_EQ(open(files), EPROTO);
 }
@@ -63,7 +61,7 @@ TEST(StripedSetProperties, AVersionIsWholeOrLost) {
     std::mt19937_64 random{seed};
     const int locate_error = random() % 6 == 0 ? ECANCELED : 0;
     const int home_close_error = random() % 6 == 0 ? ECANCELED : 0;
-    StandIn home{bytes(), {.sync_error = home_close_error, .locate_error = locate_error}};
+    StandIn home{no_bytes(), {.sync_error = home_close_error, .locate_error = locate_error}};
     std::vector<std::unique_ptr<StandIn>> others;
     std::vector<Server> servers{named(home, "home")};
     bool opens = locate_error == 0, closes = true;
@@ -72,7 +70,7 @@ TEST(StripedSetProperties, AVersionIsWholeOrLost) {
       StandIn::StandInSettings settings;
       settings.part_error = fault == Fault::refuses ? ESTALE : 0;
       settings.sync_error = fault == Fault::fails_to_close ? ECANCELED : 0;
-      others.push_back(std::make_unique<StandIn>(bytes(), settings));
+      others.push_back(std::make_unique<StandIn>(no_bytes(), settings));
       servers.push_back(named(*others.back(), "s" + std::to_string(i)));
       if (fault == Fault::absent) servers.back().addresses = "unix:/nowhere/" + servers.back().name;
       opens &= fault != Fault::absent && fault != Fault::refuses;

@@ -32,6 +32,8 @@ struct SharedBytes {
   std::string text;
 };
 
+inline std::shared_ptr<SharedBytes> no_bytes() { return std::make_shared<SharedBytes>(); }
+
 // One server. Answers of data requests wait until nothing more comes for some milliseconds, as those of a busy server.
 class StandIn {
  public:

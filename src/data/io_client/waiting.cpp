@@ -1,6 +1,7 @@
 #include "io_client/waiting.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -56,11 +57,14 @@ bool any_lost(std::span<const ServedFile> files) {
   return std::any_of(files.begin(), files.end(), [](const ServedFile& file) { return file.lost(); });
 }
 
+// A server that fails has the others cancel what they are still asked for, so its own error says more.
 int take_error(std::span<ServedFile> files) {
-  int first = 0;
-  for (ServedFile& file : files)
-    if (const int error = file.take_error(); first == 0) first = error;
-  return first;
+  int told = 0;
+  for (ServedFile& file : files) {
+    const int error = file.take_error();
+    if (told == 0 || (told == ECANCELED && error != 0)) told = error;
+  }
+  return told;
 }
 
 void wait(std::span<ServedFile> files, WaitStrategy&& how, FunctionRef<StepResult()> go_on) {

@@ -38,7 +38,8 @@ struct StepResult {
 
 std::size_t pending(std::span<const ServedFile> files);
 bool any_lost(std::span<const ServedFile> files);
-// Returns the first error of requests that ended since the last call, as ServedFile::take_error does.
+// Returns the first error of requests that ended since the last call, as ServedFile::take_error does; ECANCELED only if
+// there is no other.
 int take_error(std::span<ServedFile> files);
 
 // Makes progress until `go_on` reports that it is done. `go_on` may queue further requests. A server is lost if an

@@ -9,20 +9,19 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "server/connecting.hpp"
 
 namespace hocket::server {
 namespace {
 
-// Intervals of the control thread: time limit of an attempt to connect, pause between attempts, and between reports.
-constexpr Duration connect_limit = std::chrono::milliseconds{200};
-constexpr Duration connect_again = std::chrono::seconds{1};
-constexpr Duration load_every = std::chrono::milliseconds{50};
+// Between two looks at the counters.
+constexpr Duration load_look_every = std::chrono::milliseconds{50};
 // A heartbeat is a report that comes although nothing has changed. hocketd kills a server that misses some of them.
 constexpr Duration heartbeat_every = std::chrono::seconds{1};
 // A server whose oldest batch has been under way for `stuck_after` also reports without progress, at this interval.
 constexpr Duration stuck_every = std::chrono::milliseconds{250};
 constexpr Duration stuck_after = std::chrono::milliseconds{500};
-// Between two reports of what each application has had of forwarded calls.
+// Between two reports of what each application has had.
 constexpr Duration shares_every = std::chrono::seconds{1};
 
 }  // namespace
@@ -64,7 +63,7 @@ void Control::run() {
     if (client_) tell_stored();
     if (client_) tell_left();
     if (client_) ask_applications();
-    take_in(load_every);
+    take_in(load_look_every);
   }
   if (!client_) return;
   tell_load(node_now());
@@ -83,7 +82,11 @@ void Control::connect() {
   Status said = client_->send(hello);
   event::Server about = about_;
   about.heartbeat = heartbeat_every;
-  if (forwarding_ != nullptr) about.scheduler = forwarding_->scheduler();
+  if (forwarding_ != nullptr) {
+    const forward::SchedulerChoice chosen = forwarding_->scheduler();
+    about.scheduler = chosen.name;
+    about.scheduler_by = chosen.by;
+  }
   if (said) said = client_->send(about);
   told_at_ = node_now();
   stored_epoch_ = std::make_shared<std::atomic<std::int64_t>>(0);
@@ -108,6 +111,7 @@ void Control::connect() {
 void Control::lost(std::string_view why) {
   if (client_) take_map_(std::nullopt, [] {});
   client_.reset();
+  report_every_ = report_interval(1);
   if (forwarding_ != nullptr) forwarding_->ask_with(nullptr);
   if (!std::exchange(said_lost_, true)) say_("without hocketd: " + std::string{why});
 }
@@ -134,6 +138,8 @@ void Control::tell_load(Time now) {
       seen.forwarding.requests != told_.forwarding.requests || seen.forwarding.waiting != told_.forwarding.waiting;
   const bool is_due = is_stuck || forwarded || now - told_at_ >= heartbeat_every;
   if (!worked && !(is_due && beats != told_beats_)) return;
+  // What is not reported now is in the sums of the next report. The last one comes at once.
+  if (!is_stuck && !signals_->leaving && now - told_at_ < report_every_ - load_look_every / 2) return;
   event::ServerLoad load{seen.operations - told_.operations,
                          seen.bytes - told_.bytes,
                          Duration{seen.service_ns - told_.service_ns},
@@ -158,10 +164,11 @@ void Control::add_forwarding(event::ServerLoad& load, const forward::ForwardTota
   load.forward_waited = totals.waited - told.waited;
   load.forward_queue = totals.waiting;
   if (now - told_shares_at_ < shares_every) return;
-  std::string shares = forwarding_->shares();
-  if (shares == told_shares_) return;
+  std::string shares = forwarding_->shares(), weights = forwarding_->weights();
+  if (shares == told_shares_ && weights == told_weights_) return;
   told_shares_at_ = now;
   load.forward_shares = told_shares_ = std::move(shares);
+  load.forward_weights = told_weights_ = std::move(weights);
 }
 
 // Asks hocketd for the applications of clients that are not known.
@@ -177,13 +184,15 @@ void Control::ask_applications() {
   }
 }
 
-// Changes the scheduler of forwarded calls, and reports what has become of it.
+// Changes the request scheduler, and reports what has become of it.
 void Control::use(const event::UseScheduler& wanted) {
   event::SchedulerUsed used;
   used.server = about_.server;
-  used.previous = forwarding_->scheduler();
-  const auto switched = forwarding_->use({wanted.scheduler, wanted.data_servers, wanted.stripe_bytes});
-  used.scheduler = forwarding_->scheduler();
+  used.previous = forwarding_->scheduler().name;
+  used.scheduler_by = wanted.scheduler_by;
+  const auto switched =
+      forwarding_->use({wanted.scheduler, wanted.data_servers, wanted.stripe_bytes, wanted.scheduler_by});
+  used.scheduler = forwarding_->scheduler().name;
   if (switched) used.forward_queue = switched.value().waiting;
   if (!switched) used.error = event::Prose{switched.error().text};
   if (const Status said = client_->send(std::move(used)); !said) lost(said.error().text);
@@ -213,6 +222,7 @@ void Control::tell_left() {
 void Control::take(const event::NewServerMap& map) {
   auto read = event::parse_server_map(map.epoch, map.text);
   if (!read) return lost("hocketd sent a server map that cannot be read: " + read.error().text);
+  report_every_ = report_interval(read.value().servers.size());
   // By a map without servers, this one may hold no byte.
   if (map.write_through) read.value().servers.clear();
   take_map_(std::move(read).value(), [signals = signals_, newest = stored_epoch_, epoch = map.epoch] {
@@ -258,6 +268,7 @@ void Control::hear() {
     if (forwarding_ != nullptr) {
       if (const auto* answer = std::get_if<event::ApplicationFor>(&said)) forwarding_->vouched(*answer);
       if (const auto* wanted = std::get_if<event::UseScheduler>(&said)) use(*wanted);
+      if (const auto* weight = std::get_if<event::ApplicationWeight>(&said)) forwarding_->weigh(*weight);
       if (!client_) return;
     }
     if (const auto* refused = std::get_if<event::Refused>(&said)) {

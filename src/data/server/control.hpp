@@ -108,9 +108,10 @@ class Control {
   bool said_lost_ = false;             // the loss was logged, and no return since
   Time connect_at_{};                  // earliest time of the next attempt
   Time told_at_{};                     // when the latest report was sent
+  Duration report_every_ = report_interval(1);
   ReportedLoad told_;
   Time told_shares_at_{};
-  std::string told_shares_;
+  std::string told_shares_, told_weights_;
   std::int64_t told_epoch_ = 0;   // in MAP_STORED, since the connection began
   std::int64_t told_beats_ = -1;  // LoadCounters::beats then
 

@@ -20,7 +20,7 @@ namespace {
 
 using bus::testing::StandIn;
 
-constexpr std::chrono::seconds limit{20};
+constexpr std::chrono::seconds wait_limit{20};
 
 StandIn::Reaction say_nothing(const event::Body&) { return {}; }
 StandIn::Reaction refuse_servers(const event::Body& said) {
@@ -46,7 +46,7 @@ class ControlTest : public ::testing::Test {
   // Waits for `count` lines of the control side's log, and returns them.
   std::vector<std::string> wait_for_lines(std::size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return lines_.size() >= count; }));
+    EXPECT_TRUE(changed_.wait_for(lock, wait_limit, [&] { return lines_.size() >= count; }));
     return lines_;
   }
 
@@ -59,7 +59,7 @@ class ControlTest : public ::testing::Test {
   // Waits for `count` maps, and returns the last of them.
   std::pair<std::optional<event::ServerMap>, std::function<void()>> wait_for_maps(std::size_t count) {
     std::unique_lock lock(mutex_);
-    EXPECT_TRUE(changed_.wait_for(lock, limit, [&] { return taken_.size() >= count; }));
+    EXPECT_TRUE(changed_.wait_for(lock, wait_limit, [&] { return taken_.size() >= count; }));
     return taken_.at(count - 1);
   }
 
@@ -110,6 +110,38 @@ TEST_F(ControlTest, SaysWhoTheServerIsAndWhatItDoes) {
   EXPECT_EQ(sum.queue, 0);
   EXPECT_EQ(sum.held_bytes, 0);
   EXPECT_TRUE(lines_.empty());
+}
+
+// A map of many servers, which all report to one leader.
+TEST_F(ControlTest, ReportsLessOftenWhereThereAreManyServers) {
+  constexpr std::size_t many = 300;
+  StandIn node{socket_, [](const event::Body& said) -> StandIn::Reaction {
+                 if (!std::holds_alternative<event::Server>(said)) return {};
+                 std::vector<event::ServerMap::MappedServer> servers;
+                 for (std::size_t i = 0; i < many; ++i)
+                   servers.push_back({"s" + std::to_string(i), "/scratch", "unix:/run/s" + std::to_string(i)});
+                 return {{event::NewServerMap{1, event::text_of(servers)}}};
+               }};
+  Control control{socket_, about_, load_, [this](std::string_view line) { say(line); }, maps_};
+  wait_for_maps(1);
+  const Time begin = node_now();
+  for (std::int64_t operations = 0; node_now() - begin < 4 * report_interval(many);
+       std::this_thread::sleep_for(std::chrono::milliseconds{5}))
+    load_.operations = ++operations;
+  const auto most = static_cast<std::size_t>((node_now() - begin) / (report_interval(many) - report_interval(1))) + 2;
+  control.leave();
+  node.await<event::Bye>(1);
+  std::int64_t sum = 0;
+  const auto loads = node.await<event::ServerLoad>(1);
+  for (const event::ServerLoad& load : loads) sum += load.operations;
+  EXPECT_EQ(sum, load_.operations) << "nothing is lost";
+  EXPECT_LE(loads.size(), most);
+}
+
+TEST(ReportInterval, BoundsTheReportsOfAllServers) {
+  EXPECT_EQ(report_interval(1), std::chrono::milliseconds{50});
+  EXPECT_EQ(report_interval(200), std::chrono::milliseconds{200});
+  EXPECT_EQ(report_interval(100'000), std::chrono::milliseconds{500});
 }
 
 TEST_F(ControlTest, TellsOfAnAccessThatDoesNotEnd) {
@@ -163,7 +195,8 @@ TEST_F(ControlTest, TakesCommandsAboutForwardedCallsAndAsksForTheirApplications)
   ASSERT_TRUE(service);
   StandIn node{socket_, [](const event::Body& said) -> StandIn::Reaction {
                  if (std::holds_alternative<event::Server>(said))
-                   return {{event::UseScheduler{"job-fair"}, event::UseScheduler{"nonsense"}}};
+                   return {{event::UseScheduler{"job-fair"}, event::UseScheduler{"nonsense"},
+                            event::UseScheduler{"", 0, 0, "default"}}};
                  return {};
                }};
   const Control control{socket_,
@@ -173,14 +206,19 @@ TEST_F(ControlTest, TakesCommandsAboutForwardedCallsAndAsksForTheirApplications)
                         maps_,
                         [](const auto*, const auto&) {},
                         service.value().get()};
-  EXPECT_EQ(node.await<event::Server>(1).front().scheduler, "fifo");
-  const auto used = node.await<event::SchedulerUsed>(2);
+  const event::Server said = node.await<event::Server>(1).front();
+  EXPECT_EQ(said.scheduler, "fifo");
+  EXPECT_EQ(said.scheduler_by, "default");
+  const auto used = node.await<event::SchedulerUsed>(3);
   EXPECT_EQ(used[0].server, "s1");
   EXPECT_EQ(used[0].scheduler, "job-fair");
   EXPECT_EQ(used[0].previous, "fifo");
   EXPECT_EQ(used[0].error, "");
   EXPECT_EQ(used[1].scheduler, "job-fair") << "nothing has changed";
   EXPECT_NE(used[1].error.find("unknown request scheduler 'nonsense'"), std::string::npos) << used[1].error;
+  EXPECT_EQ(used[2].scheduler, "fifo") << "the one with which it was started";
+  EXPECT_EQ(used[2].previous, "job-fair");
+  EXPECT_EQ(used[2].scheduler_by, "default");
 
   const bus::Fd client{::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)};
   sockaddr_un address{};

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "server/data_sets.hpp"
+#include "server/times_testing.hpp"
 
 namespace hocket::server {
 namespace {
@@ -16,14 +17,13 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using GroupMember = DataSets::GroupMember;
+using testing::at;
 using OutcomeKind = DataSets::DataSetOutcome::OutcomeKind;
 
-Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
-
 // Acts at random, and records what each client was answered.
-class Model {
+class RandomClients {
  public:
-  explicit Model(std::uint64_t seed) : random_(seed), sets_({.most_bytes = most_bytes, .most_names = 3}) {}
+  explicit RandomClients(std::uint64_t seed) : random_(seed), sets_({.most_bytes = most_bytes, .most_names = 3}) {}
 
   void run() {
     for (int step = 0; step < 300 && !::testing::Test::HasFailure(); ++step) {
@@ -335,10 +335,10 @@ TEST(DataSets, KeepTheirRulesWhateverClientsDo) {
   std::size_t served = 0, read = 0;
   for (std::uint64_t seed = 0; seed < 3000 && !::testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Model model{seed};
-    model.run();
-    served += model.served();
-    read += model.read();
+    RandomClients clients{seed};
+    clients.run();
+    served += clients.served();
+    read += clients.read();
   }
   EXPECT_GT(served, 30'000U);
   EXPECT_GT(read, 3'000U);

@@ -6,16 +6,16 @@
 #include <cerrno>
 #include <functional>
 
+#include "server/times_testing.hpp"
+
 namespace hocket::server {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
+using testing::at;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using OutcomeKind = DataSets::DataSetOutcome::OutcomeKind;
-
-Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
 
 // Writes outcomes as texts: "7 gets 2", "7: 110" (client and version, client and errno), "v3 forgotten".
 std::vector<std::string> words(const DataSets::DataSetOutcomes& outcomes) {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <thread>
 
 #include "base/clock.hpp"
@@ -29,9 +30,15 @@ Engine::Engine(const EngineSettings& settings, Files files, LoadCounters& load, 
       // meanwhile.
       holding_({.most_bytes = settings.buffer_bytes / 4}),
       scheduler_({.merges = settings.merges, .most_bytes = settings.buffer_bytes / 4}),
-      workers_(settings.threads) {}
+      workers_(settings.queue == nullptr ? settings.threads : std::max(settings.threads, settings.queue->slots())) {
+  if (settings_.queue != nullptr) settings_.queue->wake_engine_with([this] { workers_.wake(); });
+}
 
-Engine::~Engine() = default;
+Engine::~Engine() {
+  if (settings_.queue == nullptr) return;
+  settings_.queue->wake_engine_with({});
+  settings_.queue->drop_batches();
+}
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
@@ -77,6 +84,7 @@ void Engine::submit(Task task, Time now) {
   auto held = std::make_unique<HeldTask>();
   const std::uint64_t ticket = held->ticket = ++last_ticket_;
   held->task = std::move(task);
+  held->arrival = now;
   Task& own = held->task;
   const bool disturbed = injects(own);
   held->delayed = disturbed && settings_.injection.delay > Duration::zero();
@@ -110,6 +118,7 @@ void Engine::acknowledge_early(Task& task, std::uint64_t ticket) {
   } else if (settings_.held != nullptr) {
     file.held = settings_.held->enter(key_of(file.identity.first, file.identity.second), ticket);
     if (file.held == nullptr) return task.behind.reset();
+    held_.emplace(file.number, task.file);
   }
   begin_behind(file, task);
   calls_.answer({.to = task.asker, .bytes = task.bytes, .early = true});
@@ -175,7 +184,7 @@ void Engine::schedule(std::uint64_t ticket) {
   const auto found = tasks_.find(ticket);
   if (found == tasks_.end()) return;  // dropped while it was held
   Task& task = found->second->task;
-  scheduler_.add({ticket, task.file->number, task.writes, std::move(task.runs)});
+  scheduler_.add({ticket, task.file->number, task.writes, std::move(task.runs), task.owner.application});
   task.runs.clear();
 }
 
@@ -191,6 +200,7 @@ void Engine::gone(SessionId session) {
     if (!held->task.runs.empty() && is_lost(ticket)) lost.push_back(ticket);  // is still held
   }
   for (const std::uint64_t ticket : lost) settle(std::move(tasks_.extract(ticket).mapped()), {ECONNRESET, 0});
+  take_back_offers(false);
   release(holding_.gone(session));
 }
 
@@ -208,6 +218,7 @@ void Engine::advance(Time now) {
     if (file->held != nullptr && !is_waited_for(*file) && transport::HeldWrites::is_wanted(*file->held))
       store(file, [] {});
   }
+  start_wanted();
   dispatch();
 }
 
@@ -215,13 +226,20 @@ std::optional<Time> Engine::next_deadline() const {
   std::optional<Time> due = holding_.next_expiry();
   const bool rests = std::any_of(taking_turns_.begin(), taking_turns_.end(),
                                  [](const auto& one) { return !one.second->turn->may_store(); });
-  if (rests) due = std::min(due.value_or(Time::max()), node_now() + look_every);
+  if (rests || (orders() && !held_.empty())) due = std::min(due.value_or(Time::max()), node_now() + look_every);
+  if (orders() && again_) due = std::min(due.value_or(Time::max()), *again_);
   return due;
+}
+
+void Engine::dispatch() {
+  if (orders()) return dispatch_in_order();
+  take_back_offers(true);
+  dispatch_as_they_come();
 }
 
 // Starts batches of files that somebody waits for, and of those whose turn it is. A turn is entered before the batch is
 // chosen, so that the turn is not given back in between.
-void Engine::dispatch() {
+void Engine::dispatch_as_they_come() {
   std::vector<WriteBackTurnPtr> entered;
   const auto may_start = [&](std::uint64_t number) {
     const auto file = taking_turns_.find(number);
@@ -230,7 +248,7 @@ void Engine::dispatch() {
     entered.push_back(file->second->turn);
     return true;
   };
-  while (under_way_ < workers_.threads()) {
+  while (under_way_ < static_cast<std::size_t>(settings_.threads)) {
     auto batch = scheduler_.next(may_start);
     if (!batch) break;
     start(std::move(*batch));
@@ -238,16 +256,131 @@ void Engine::dispatch() {
   for (const WriteBackTurnPtr& turn : entered) turn->leave();
 }
 
-// Hands a batch to the I/O threads. `work` points into the tasks' data; the tasks stay in `tasks_` until `finish`.
-void Engine::start(Batch batch) {
-  struct BatchWork {
-    Batch batch;
-    std::vector<std::byte*> data;
-    int file = -1;
-    Duration delay{};
-    Time started;
-    WriteBackTurnPtr turn{};  // of the file
+// Offers the next batch of each application in each file, and starts those that are granted. Then the next ones follow.
+void Engine::dispatch_in_order() {
+  const auto may_offer = [this](std::uint64_t number) {
+    const auto file = taking_turns_.find(number);
+    return file == taking_turns_.end() || is_waited_for(*file->second) || file->second->turn->may_store();
   };
+  const auto is_offered = [this](std::uint64_t file, std::uint64_t application) {
+    return offered_.contains({file, application});
+  };
+  std::vector<std::uint64_t> granted;
+  do {
+    const std::int64_t most_bytes =
+        settings_.queue->is_shared() ? forward::StorageQueue::most_shared_bytes : settings_.buffer_bytes / 4;
+    for (const BatchProspect& prospect : scheduler_.prospects(most_bytes, may_offer, is_offered)) offer(prospect);
+    auto grants = settings_.queue->granted();
+    again_ = grants.again;
+    granted = std::move(grants.tickets);
+    for (const std::uint64_t ticket : granted) begin_granted(ticket);
+  } while (!granted.empty());
+}
+
+void Engine::offer(const BatchProspect& prospect) {
+  offered_.emplace(prospect.file, prospect.application);
+  const HeldTask& first = *tasks_.at(prospect.ticket);
+  forward::StorageQueue& queue = *settings_.queue;
+  request_scheduler::IoRequest asked;
+  constexpr int application_bits = 24;
+  asked.file = prospect.file << application_bits ^ prospect.application;  // aIOLi and others remember each file
+  asked.writes = prospect.writes;
+  asked.extents.push_back({prospect.at, prospect.bytes});
+  asked.application = prospect.application;
+  asked.processes = static_cast<int>(std::min<std::int64_t>(first.task.owner.processes, INT_MAX));
+  asked.weight = static_cast<double>(first.task.owner.weight);
+  asked.user = first.task.user;
+  asked.arrival = first.arrival;
+  if (queue.needs_data_servers()) asked.data_server = data_server_at(first.task.file, prospect);
+  const std::uint64_t ticket = queue.offer(std::move(asked));
+  if (ticket != 0) {
+    offers_.emplace(ticket, prospect);
+    return;
+  }
+  offered_.erase({prospect.file, prospect.application});  // it cannot be ordered
+  if (auto batch = scheduler_.next_of(prospect)) start(std::move(*batch));
+}
+
+// Returns the data server of the file system that has the batch's first byte; -1: not known. An I/O thread asks for it,
+// because an answer may take as long as the file system likes.
+int Engine::data_server_at(const FilePtr& file, const BatchProspect& prospect) {
+  if (file->identity.second == 0) return -1;
+  forward::FileDataServers& servers = settings_.queue->data_servers();
+  const FileKey key = key_of(file->identity.first, file->identity.second);
+  if (servers.must_ask(key, prospect.at)) {
+    const int descriptor = (prospect.writes ? file->writable : file->readable).get();
+    workers_.submit([&servers, file, key, descriptor](std::span<std::byte>) -> Workers::JobCompletion {
+      servers.ask(key, descriptor);
+      return [file] {};
+    });
+  }
+  return servers.known_at(key, prospect.at);
+}
+
+// Starts a batch that has a slot, or gives the slot back: the turn or the requests may have gone.
+void Engine::begin_granted(std::uint64_t offer) {
+  const auto found = offers_.find(offer);
+  if (found == offers_.end()) return settings_.queue->ended(offer);
+  const BatchProspect prospect = found->second;
+  offers_.erase(found);
+  offered_.erase({prospect.file, prospect.application});
+  WriteBackTurnPtr entered;
+  const auto file = taking_turns_.find(prospect.file);
+  const bool takes_turn = file != taking_turns_.end() && !is_waited_for(*file->second);
+  if (takes_turn && file->second->turn->enter()) entered = file->second->turn;
+  auto batch = takes_turn && !entered ? std::nullopt : scheduler_.next_of(prospect);
+  if (batch) {
+    start(std::move(*batch), offer);
+  } else {
+    scheduler_.look_again(prospect.file);
+    settings_.queue->ended(offer);
+  }
+  if (entered) entered->leave();
+}
+
+void Engine::take_back_offers(bool all) {
+  std::vector<std::uint64_t> tickets;
+  for (const auto& [ticket, prospect] : offers_) {
+    if (all || !scheduler_.waits(prospect.file, prospect.application)) tickets.push_back(ticket);
+  }
+  if (tickets.empty()) return;
+  for (const std::uint64_t ticket : tickets) {
+    const BatchProspect& prospect = offers_.at(ticket);
+    scheduler_.look_again(prospect.file);
+    offered_.erase({prospect.file, prospect.application});
+    offers_.erase(ticket);
+  }
+  settings_.queue->withdraw(tickets);
+}
+
+// Starts what is held of files for which another process waits. It needs no slot, because the process may be a thread
+// of forwarding that has one, here or in another server.
+void Engine::start_wanted() {
+  if (!orders()) return;
+  bool has_started = false;
+  for (const auto& [number, file] : held_) {
+    if (!transport::HeldWrites::is_wanted(*file->held)) continue;
+    while (auto batch = scheduler_.next_of(number)) {
+      start(std::move(*batch));
+      has_started = true;
+    }
+  }
+  if (has_started) take_back_offers(false);  // those of what has begun here
+}
+
+// A batch in the hands of an I/O thread.
+struct Engine::BatchWork {
+  Batch batch;
+  std::uint64_t offer = 0;  // 0: it has no slot of the queue
+  std::vector<std::byte*> data;
+  int file = -1;
+  Duration delay{};
+  Time started;
+  WriteBackTurnPtr turn{};  // of the file
+};
+
+// Hands a batch to the I/O threads. `work` points into the tasks' data; the tasks stay in `tasks_` until `finish`.
+void Engine::start(Batch batch, std::uint64_t offer) {
   const auto work = std::make_shared<BatchWork>();
   for (const std::uint64_t ticket : batch.tickets) {
     const HeldTask& held = *tasks_.at(ticket);
@@ -258,34 +391,53 @@ void Engine::start(Batch batch) {
   work->turn = tasks_.at(batch.tickets.front())->task.file->turn;
   if (work->turn) work->turn->count();
   work->batch = std::move(batch);
+  work->offer = offer;
   work->started = node_now();
   ++under_way_;
   ++batches_;
   started_.insert(work->started);
   load_.oldest_start_ns.store(to_ns(*started_.begin()), std::memory_order_relaxed);
+  count(work->batch, work->started);
   workers_.submit([this, work](std::span<std::byte> scratch) -> Workers::JobCompletion {
     const Time begun = node_now();
     if (work->delay > Duration::zero()) std::this_thread::sleep_for(work->delay);
     auto outcomes = carry_out(work->batch, work->data, work->file, scratch);
     const Duration took = node_now() - begun;
     return [this, work, took, outcomes = std::move(outcomes)] {
-      finish(work->batch, outcomes, took, work->started);
+      finish(*work, outcomes, took);
       if (work->turn) work->turn->leave();
     };
   });
 }
 
+// Counts the requests of a batch for their applications.
+void Engine::count(const Batch& batch, Time started) const {
+  if (settings_.queue == nullptr) return;
+  std::vector<forward::StorageQueue::BatchShare> shares;
+  for (const std::uint64_t ticket : batch.tickets) {
+    const HeldTask& held = *tasks_.at(ticket);
+    const std::uint64_t application = held.task.owner.application;
+    auto own = std::ranges::find(shares, application, &forward::StorageQueue::BatchShare::application);
+    if (own == shares.end()) own = shares.insert(own, {application});
+    ++own->requests;
+    own->bytes += held.task.bytes;
+    own->waited += std::max(started - held.arrival, Duration::zero());
+  }
+  settings_.queue->count(shares);
+}
+
 // Accounts for a batch and answers its requests; runs in the loop's thread.
-void Engine::finish(const Batch& batch, const std::vector<AccessOutcome>& outcomes, Duration took, Time started) {
+void Engine::finish(const BatchWork& work, const std::vector<AccessOutcome>& outcomes, Duration took) {
   --under_way_;
-  started_.erase(started_.find(started));
+  started_.erase(started_.find(work.started));
   load_.oldest_start_ns.store(started_.empty() ? 0 : to_ns(*started_.begin()), std::memory_order_relaxed);
   load_.service_ns.fetch_add(took.count(), std::memory_order_relaxed);
-  scheduler_.done(batch);
+  scheduler_.done(work.batch);
+  if (work.offer != 0) settings_.queue->ended(work.offer);
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     load_.operations.fetch_add(1, std::memory_order_relaxed);
     load_.bytes.fetch_add(outcomes[i].bytes, std::memory_order_relaxed);
-    settle(std::move(tasks_.extract(batch.tickets[i]).mapped()), outcomes[i]);
+    settle(std::move(tasks_.extract(work.batch.tickets[i]).mapped()), outcomes[i]);
   }
   dispatch();
 }
@@ -335,7 +487,10 @@ void Engine::end_behind(const Task& task, int error) {
 // Tells other processes how far the file's requests have been carried out.
 void Engine::show_held(ServerFile& file) {
   if (file.held == nullptr) return;
-  if (file.behind == 0) return settings_.held->leave(*std::exchange(file.held, nullptr));
+  if (file.behind == 0) {
+    held_.erase(file.number);
+    return settings_.held->leave(*std::exchange(file.held, nullptr));
+  }
   transport::HeldWrites::settle(*file.held, *file.outstanding.begin() - 1);
 }
 

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "forward/storage_queue.hpp"
 #include "server/buffer_pool.hpp"
 #include "server/files.hpp"
 #include "server/holding.hpp"
@@ -55,6 +56,8 @@ struct Task {
   std::uint64_t operation = 0;  // number of the collective operation; 0: independent
   std::vector<FileRun> runs;
   std::int64_t bytes = 0;
+  forward::ForwardClients::CallOwner owner;
+  std::uint64_t user = 0;  // whose process the client is
   // Exactly one of the two holds the data: `buffer`, or `shared` inside `segment`, the client's shared memory.
   Buffer buffer;
   std::shared_ptr<transport::SharedSegment> segment;
@@ -70,11 +73,14 @@ class Engine {
   // Limits and switches of one server.
   struct EngineSettings {
     std::int64_t buffer_bytes = 64 << 20;  // capacity of the buffer pool
-    int threads = 2;                       // I/O threads; also the largest number of batches under way
+    int threads = 2;                       // largest number of batches under way; see `queue`
     bool merges = true;                    // false: each request is a batch of its own (benchmarks)
     Injection injection{};                 // delays and errors for tests
     // The table in which other processes see what is held; nullptr: none need to.
     transport::HeldWrites* held = nullptr;
+    // Orders batches beside forwarded calls, if its scheduler is not "fifo", and counts them. Then `slots` batches may
+    // be under way. It outlives the engine. nullptr: there are no others.
+    forward::StorageQueue* queue = nullptr;
   };
   // Functions that the engine calls, possibly inside `submit`.
   struct EngineCalls {
@@ -139,6 +145,8 @@ class Engine {
   // Returns the time by which `advance` must be called; nothing if no operation is remembered or waits for a turn.
   std::optional<Time> next_deadline() const;
   Workers& workers() { return workers_; }
+  // Takes all offers to the queue back, or those of which no request is left.
+  void take_back_offers(bool all);
   // True if no request, barrier or I/O job is pending.
   bool idle() const { return tasks_.empty() && barriers_.empty() && workers_.busy() == 0; }
 
@@ -156,10 +164,12 @@ class Engine {
   struct HeldTask {  // a task with its bookkeeping, until it is answered
     Task task;
     std::uint64_t ticket = 0;
+    Time arrival{};
     std::size_t runs = 0;       // counted in `runs_`
     bool acknowledged = false;  // answered already: written behind
     bool delayed = false;       // an injected delay is added
   };
+  struct BatchWork;
   // A call that waits until all requests of its file up to `ticket` have been carried out.
   struct Barrier {
     FilePtr file;
@@ -177,8 +187,16 @@ class Engine {
   void release(const Holding::Tickets& tickets);
   void schedule(std::uint64_t ticket);
   void dispatch();
-  void start(Batch batch);
-  void finish(const Batch& batch, const std::vector<AccessOutcome>& outcomes, Duration took, Time started);
+  void dispatch_as_they_come();
+  void dispatch_in_order();
+  bool orders() const { return settings_.queue != nullptr && settings_.queue->orders_batches(); }
+  void offer(const BatchProspect& prospect);
+  int data_server_at(const FilePtr& file, const BatchProspect& prospect);
+  void begin_granted(std::uint64_t offer);
+  void start_wanted();
+  void start(Batch batch, std::uint64_t offer = 0);
+  void count(const Batch& batch, Time started) const;
+  void finish(const BatchWork& work, const std::vector<AccessOutcome>& outcomes, Duration took);
   void settle(std::unique_ptr<HeldTask> held, AccessOutcome outcome);
   void acknowledge_early(Task& task, std::uint64_t ticket);
   void end_behind(const Task& task, int error);
@@ -212,6 +230,11 @@ class Engine {
   std::multiset<Time> started_;  // start times of the batches under way
   std::size_t under_way_ = 0;
   std::map<std::uint64_t, FilePtr> taking_turns_;  // files with a turn, by their numbers
+  std::map<std::uint64_t, FilePtr> held_;          // files of which other processes see that writes are held
+  // Offers in the queue, by ticket, and the file and application of each.
+  std::unordered_map<std::uint64_t, BatchProspect> offers_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> offered_;
+  std::optional<Time> again_;  // when to ask the queue
   bool takes_turns_ = true;
   Workers workers_;  // destroyed first: its jobs refer to the members above
 };

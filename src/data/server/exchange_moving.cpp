@@ -11,9 +11,9 @@
 namespace hocket::server {
 namespace {
 
-constexpr Duration again_after = std::chrono::seconds{1};       // a move that failed
-constexpr Duration look_every = std::chrono::milliseconds{50};  // at what is left
-constexpr std::size_t most_shown = 4;                           // data sets in a text for people
+constexpr Duration again_after = std::chrono::seconds{1};               // a move that failed
+constexpr Duration look_at_rest_every = std::chrono::milliseconds{50};  // at what is left
+constexpr std::size_t most_shown = 4;                                   // data sets in a text for people
 
 Fd copy_of(const Fd& descriptor) { return Fd{fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0)}; }
 
@@ -187,7 +187,7 @@ event::DataSetsLeft DataSetExchange::left() const {
 }
 
 void DataSetExchange::report_left(Time now) {
-  if (now - moves_.looked < look_every && moves_.told) return;
+  if (now - moves_.looked < look_at_rest_every && moves_.told) return;
   moves_.looked = now;
   event::DataSetsLeft now_left = left();
   const auto is_same = [&](const event::DataSetsLeft& told) {

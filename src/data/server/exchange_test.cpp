@@ -105,26 +105,26 @@ TEST_F(Exchanging, AServerSaysIfItIsTheHome) {
 
 TEST_F(Exchanging, ADataSetIsAdoptedWithTheCopiesOfOneClient) {
   start();
-  const Link mover = connect(), other = connect(), reader = connect();
+  const Link old_home = connect(), other = connect(), reader = connect();
   DataSet copy = written(9);
   copy.name = "77";
   copy.moves = true;
   DataSet read = copy;
   read.writes = false;
-  EXPECT_EQ(join_now(*mover, read).error, EINVAL) << "copies are only written";
+  EXPECT_EQ(join_now(*old_home, read).error, EINVAL) << "copies are only written";
   copy.participants = 2;
-  EXPECT_EQ(join_now(*mover, copy).error, EINVAL);
+  EXPECT_EQ(join_now(*old_home, copy).error, EINVAL);
   copy.participants = 1;
-  const Got got = join_now(*mover, copy);
+  const Got got = join_now(*old_home, copy);
   ASSERT_EQ(got.error, 0);
-  EXPECT_EQ(write_now(*mover, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
-  EXPECT_EQ(close_now(*mover, got.handle), 0);
+  EXPECT_EQ(write_now(*old_home, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
+  EXPECT_EQ(close_now(*old_home, got.handle), 0);
   for (const char* wrong : {"", "field", "field\nnonsense\n", "field\nlast 1\nversion 2 77 1 0\n"})
-    EXPECT_EQ(adopt_now(*mover, wrong), std::string_view{wrong} == "field" ? 0 : EINVAL) << wrong;
+    EXPECT_EQ(adopt_now(*old_home, wrong), std::string_view{wrong} == "field" ? 0 : EINVAL) << wrong;
   const std::string moved = "field\nlast 5\nread 4 reader\nversion 5 77 1 0\n";
   EXPECT_EQ(adopt_now(*other, moved), ESTALE) << "another client's copy";
-  EXPECT_EQ(adopt_now(*mover, moved), 0);
-  EXPECT_EQ(adopt_now(*mover, moved), ESTALE) << "a copy is adopted once";
+  EXPECT_EQ(adopt_now(*old_home, moved), 0);
+  EXPECT_EQ(adopt_now(*old_home, moved), ESTALE) << "a copy is adopted once";
   const Got version = join_now(*reader, to_read(2));
   EXPECT_EQ(version.version, 5);
   EXPECT_EQ(contents_of(*reader, version), "data");
@@ -138,11 +138,11 @@ TEST_F(Exchanging, CopiesThatNobodyAdoptsEndWithTheirClient) {
   copy.name = "77";
   copy.moves = true;
   {
-    const Link mover = connect();
-    const Got got = join_now(*mover, copy);
-    EXPECT_EQ(write_now(*mover, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
-    EXPECT_EQ(close_now(*mover, got.handle), 0);
-    EXPECT_EQ(told(*mover, "exchange_bytes"), 4);
+    const Link old_home = connect();
+    const Got got = join_now(*old_home, copy);
+    EXPECT_EQ(write_now(*old_home, got.handle, OffsetPlace{0}, bytes_of(std::string("data"))), 0);
+    EXPECT_EQ(close_now(*old_home, got.handle), 0);
+    EXPECT_EQ(told(*old_home, "exchange_bytes"), 4);
   }
   const Link link = connect();
   const Time deadline = node_now() + limit;
@@ -467,7 +467,7 @@ TEST_F(Exchanging, JoinsThatMeanNothingAreRefused) {
   refused([](DataSet& what) { what.participants = -1; });
   refused([](DataSet& what) { what.readers = 1'000'000; });
   EXPECT_EQ(told(*link, "data_sets"), 0);
-  open_file(*link, testing::both, "hocket:/field", ENOENT);
+  open_file(*link, testing::read_write, "hocket:/field", ENOENT);
   publish(*link, 1, "still good");
 }
 

@@ -6,14 +6,16 @@
 #include <algorithm>
 #include <random>
 
+#include "server/times_testing.hpp"
+
 namespace hocket::server {
 namespace {
 
 using std::chrono::milliseconds;
+using testing::at;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-constexpr Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
 constexpr Holding::OperationKey key{1, 5};
 
 // Returns data with holes, far from all others.

@@ -12,7 +12,7 @@ namespace {
 
 using transport::ServerLink;
 
-constexpr Duration connect_limit = std::chrono::seconds{2};
+constexpr Duration lease_connect_limit = std::chrono::seconds{2};
 constexpr Duration answer_limit = std::chrono::seconds{10};  // keep and close need no storage
 
 }  // namespace
@@ -38,7 +38,7 @@ void PartLeases::connect(const event::ServerMap::MappedServer& server) {
   workers_.submit([this, addresses = server.addresses, file = secret_file_](std::span<std::byte>) {
     const auto secret = file.empty() ? Result<std::string>{std::string{}} : transport::read_secret(file);
     const auto made = std::make_shared<Result<std::unique_ptr<ServerLink>>>(
-        ServerLink::connect(addresses, secret ? secret.value() : std::string{}, connect_limit));
+        ServerLink::connect(addresses, secret ? secret.value() : std::string{}, lease_connect_limit));
     return [this, addresses, made] { connected(addresses, std::move(*made), now_); };
   });
 }

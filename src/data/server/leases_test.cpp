@@ -24,12 +24,13 @@ using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
 
 // A socket between the home and the server, which can be cut.
-class Relay {
+class CuttableRelay {
  public:
-  Relay(const std::string& at, std::string to) : listener_(std::move(bus::listen_at(at)).value()), to_(std::move(to)) {
+  CuttableRelay(const std::string& at, std::string to)
+      : listener_(std::move(bus::listen_at(at)).value()), to_(std::move(to)) {
     thread_ = std::thread([this] { run(); });
   }
-  ~Relay() { cut(); }
+  ~CuttableRelay() { cut(); }
   void cut() {
     cut_ = true;
     if (thread_.joinable()) thread_.join();
@@ -160,7 +161,7 @@ TEST_F(Leases, AVersionThatIsDroppedMeanwhileLeavesNoPart) {
 
 TEST_F(Leases, TheHomeLearnsWhatALostServerHad) {
   start();
-  Relay relay{root_ + "/relay", root_ + "/sock"};
+  CuttableRelay relay{root_ + "/relay", root_ + "/sock"};
   const ServerMap::MappedServer relayed{"other", "/", "unix:" + root_ + "/relay"};
   keep(7, {home(), relayed});
   keep(8, {home(), relayed});

@@ -4,7 +4,9 @@
 // Thread-safe for each counter by itself. Two counters need not be of the same moment, so relaxed order is enough.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 #include "base/time.hpp"
@@ -13,6 +15,14 @@ namespace hocket::server {
 
 // Longest time between two rounds of a server's loop.
 inline constexpr Duration beat_every = std::chrono::milliseconds{500};
+
+// Returns the shortest time between two reports of a server, if so many are in the map. All of them together send the
+// leader at most 1,000 reports a second, until there are 500.
+constexpr Duration report_interval(std::size_t servers) {
+  constexpr Duration shortest = std::chrono::milliseconds{50};
+  constexpr Duration longest = std::chrono::milliseconds{500};  // less than a heartbeat
+  return std::clamp<Duration>(std::chrono::milliseconds{servers}, shortest, longest);
+}
 
 // The counters of one server.
 struct LoadCounters {

@@ -3,11 +3,11 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
+#include <netdb.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -15,13 +15,16 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "base/device_target.hpp"
+#include "base/server_files.hpp"
 #include "base/utf8.hpp"
+#include "base/whole_file.hpp"
 #include "bus/local_socket.hpp"
 #include "bus/private_directory.hpp"
+#include "file_system/ask_target.hpp"
 #include "forward/capabilities.hpp"
 #include "forward/forward_service.hpp"
 #include "server/control.hpp"
+#include "server/relayed_calls.hpp"
 #include "server/server.hpp"
 #include "server/turn_taker.hpp"
 #include "transport/address.hpp"
@@ -53,7 +56,7 @@ struct ServerOptions {
   std::string name = "s1";
   std::string directory;
   std::string runtime_directory;
-  std::string tcp;  // empty: no TCP
+  std::string tcp;  // empty: at the address of this node that hocketd knows, if any; "none": no TCP
   std::string injection;
   std::uint64_t buffer_bytes = 64U << 20U;
   std::uint64_t exchange_bytes = 1U << 30U;
@@ -90,17 +93,21 @@ void declare(CLI::App& app, ServerOptions& options) {
                  "seconds for which data that nobody waits for are held until their application has its turn at the "
                  "storage; 0: store at once")
       ->check(CLI::Range(0.0, 3600.0));
-  app.add_option("--tcp", options.tcp, "also listen at HOST:PORT, for clients on other nodes; port 0: any free one");
+  app.add_option(
+      "--tcp", options.tcp,
+      "also listen at HOST:PORT, for clients on other nodes; port 0: any free one; none: not at all (default: "
+      "any port of this node's address in its cluster, if it is in one)");
   app.add_option("--threads", options.threads, "I/O threads")->check(CLI::Range(1, 64));
   app.add_option("--forward-threads", options.forward_threads, "calls of programs under 'hocket forward' at a time")
       ->check(CLI::Range(1, 256));
   app.add_option("--scheduler", options.scheduler.name, "the order of these calls while they wait, e.g. job-fair")
-      ->check(CLI::IsMember(request_scheduler::algorithm_names()));
+      ->check(CLI::IsMember(request_scheduler::algorithm_names()))
+      ->each([&options](const std::string&) { options.scheduler.by = event::chooser::by_operator; });
   app.add_option("--data-servers", options.scheduler.data_servers,
-                 "for --scheduler twins: data servers of the file system (1)")
+                 "for --scheduler twins: data servers of the file system (else as Lustre and BeeGFS say)")
       ->check(CLI::Range(1, 1 << 16));
   app.add_option("--stripe-bytes", options.scheduler.stripe_bytes,
-                 "for --scheduler twins: bytes of a file on one of them, before the next one's begin; 4m (1m)")
+                 "for --data-servers: bytes of a file on one of them, before the next one's begin; 4m (1m)")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40U));
   app.add_option("--forward-limit", options.forward_limit, "for measurements: bytes/s of these calls together; 60m")
@@ -113,16 +120,31 @@ void declare(CLI::App& app, ServerOptions& options) {
 // Creates the runtime directory and in it that of the servers. No other user may have access to either: the owner of
 // the runtime directory can replace the other one, its sockets, and the secret.
 Status prepare(const std::string& runtime_directory) {
-  const Status ready = bus::make_private_directory(runtime_directory, "--runtime-dir");
-  return ready ? bus::make_private_directory(runtime_directory + "/servers", "--runtime-dir") : ready;
+  const Status ready = bus::make_runtime_directory(runtime_directory, "--runtime-dir");
+  return ready ? bus::make_runtime_directory(server_files::directory(runtime_directory), "--runtime-dir") : ready;
 }
 
 // Locks the server's name, since two servers of one name would share a socket. The lock ends with the process.
-Result<Fd> take_name(const std::string& base, const std::string& name) {
-  Fd lock{open((base + ".lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
-  if (!lock) return Error{"cannot open " + base + ".lock: " + error_text(errno)};
-  if (flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  return Error{"another server is called '" + name + "'; choose another --name"};
+Result<Fd> take_name(const ServerOptions& options, const std::string& instance) {
+  const std::string path = server_files::lock(options.runtime_directory, options.name);
+  Fd lock{open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)};
+  if (!lock) return Error{"cannot open " + path + ": " + error_text(errno)};
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return Error{"another server is called '" + options.name + "'; choose another --name"};
+  // Nothing of an earlier server stays: its instance would count as running.
+  if (ftruncate(lock.get(), 0) != 0 ||
+      pwrite(lock.get(), instance.data(), instance.size(), 0) != static_cast<ssize_t>(instance.size()))
+    return Error{"cannot write " + path + ": " + error_text(errno)};
+  return lock;
+}
+
+// Returns where to listen for clients of other nodes; "": nowhere.
+std::string tcp_address(const ServerOptions& options) {
+  if (options.tcp == "none") return {};
+  if (!options.tcp.empty()) return options.tcp;
+  std::string host = whole_file(server_files::address(options.runtime_directory).c_str(), NI_MAXHOST);
+  if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  return host.empty() ? host : host + ":0";
 }
 
 // Sets the process's umask, signals and limits. Returns the signals that stop the server; they are blocked, so that a
@@ -153,24 +175,28 @@ Status give_up_rights() {
 }
 
 // Opens the Unix socket and, if requested, the TCP socket. Returns their addresses, separated by blanks.
-Result<std::string> listen(server::HocketServer& server, const ServerOptions& options, const std::string& base) {
+Result<std::string> listen(server::HocketServer& server, const ServerOptions& options, const std::string& base,
+                           const std::string& instance) {
   auto local = bus::listen_at(base + ".sock");
   if (!local) return local.error();
-  server.listen(std::move(local).value(), {});
-  const std::string addresses = "unix:" + base + ".sock";
-  if (options.tcp.empty()) return addresses;
-  const auto address = transport::read_address("tcp:" + options.tcp);
-  if (!address || !address.value().instance.empty()) return Error{"--tcp '" + options.tcp + "' is not HOST:PORT"};
-  if (address.value().host == "0.0.0.0" || address.value().host == "::") {
-    return Error{"--tcp '" + options.tcp + "' names no host by which other nodes reach this one; give its name"};
-  }
   const std::string node = transport::node_number();
+  transport::Address own_path{true, base + ".sock", {}, node.empty() ? "" : instance, node};
+  server.listen(std::move(local).value(), {{}, transport::identity_of(own_path)});
+  const std::string addresses = transport::text_of(own_path);
+  const std::string tcp = tcp_address(options);
+  if (tcp.empty()) return addresses;
+  const auto address = transport::read_address("tcp:" + tcp);
+  if (!address || !address.value().instance.empty()) return Error{"--tcp '" + tcp + "' is not HOST:PORT"};
+  if (address.value().host == "0.0.0.0" || address.value().host == "::") {
+    return Error{"--tcp '" + tcp + "' names no host by which other nodes reach this one; give its name"};
+  }
   if (node.empty()) return Error{"cannot read /proc/sys/kernel/random/boot_id, by which clients of this node know it"};
   auto secret = transport::read_or_make_secret(transport::secret_path(options.runtime_directory));
   if (!secret) return secret.error();
   auto listener = transport::listen_tcp(address.value());
   if (!listener) return listener.error();
   transport::Address own = listener.value().address;
+  own.instance = instance;
   own.node = node;
   server.listen(std::move(listener.value().socket), {secret.value(), transport::identity_of(own)});
   return addresses + " " + transport::text_of(own);
@@ -189,20 +215,15 @@ server::HocketServer::ServerSettings settings_of(const ServerOptions& options, c
   return settings;
 }
 
-// Returns the target of the file system of the directory; "" if it is not there.
-std::string file_system_of(const std::string& directory) {
-  struct stat status {};
-  return stat(directory.c_str(), &status) == 0 ? device_target(major(status.st_dev), minor(status.st_dev)) : "";
-}
-
 // Runs the server until a signal stops it. Returns the exit code.
 int serve(const ServerOptions& options, const server::Injection& injection) {
   const sigset_t signals = prepare_process();
   if (const Status given_up = give_up_rights(); !given_up) return complain(given_up.error(), failed);
   const Fd stop{signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK)};
   if (const Status ready = prepare(options.runtime_directory); !ready) return complain(ready.error(), failed);
-  const std::string base = options.runtime_directory + "/servers/" + options.name;
-  const auto lock = take_name(base, options.name);
+  const std::string base = server_files::directory(options.runtime_directory) + "/" + options.name;
+  const std::string instance = transport::new_instance();
+  const auto lock = take_name(options, instance);
   if (!lock) return complain(lock.error(), failed);
   const auto held = transport::HeldWrites::in(options.runtime_directory, options.name);
   if (!held) return complain(held.error(), failed);
@@ -211,24 +232,38 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   server::TurnTaker turns{
       bus::socket_in(options.runtime_directory), {.longest = from_s(options.longest_turn_wait_s)}, log};
   if (options.longest_turn_wait_s > 0) settings.turns = &turns;
+  auto queue = forward::StorageQueue::create({.scheduler = options.scheduler,
+                                              .forwarded = options.forward_threads,
+                                              .collective = options.threads,
+                                              .read_stripes = forward::FileDataServers::reader_for(options.directory)});
+  if (!queue) return complain(queue.error(), failed);
+  settings.engine.queue = queue.value().get();
+  std::unique_ptr<server::RelayedCalls> relayed;
+  settings.take_relay = [&relayed](transport::Stream stream) { relayed->take(std::move(stream)); };
   server::LoadCounters load;
   const auto server = server::HocketServer::make(settings, options.directory, load, log);
   if (!server) return complain(server.error(), failed);
-  const auto addresses = listen(*server.value(), options, base);
+  const auto addresses = listen(*server.value(), options, base, instance);
   if (!addresses) return complain(addresses.error(), failed);
   transport::HeldView held_by_all;
   held_by_all.attach(options.runtime_directory);
   auto socket = forward::listen_for_forwarding(base + forward_socket);
   if (!socket) return complain(socket.error(), failed);
-  auto forwarding = forward::ForwardService::start(
-      {options.forward_threads, options.scheduler, static_cast<std::int64_t>(options.forward_limit), &held_by_all},
-      server.value()->directory(), std::move(socket).value(), log);
+  auto forwarding =
+      forward::ForwardService::start({.limit_bytes_per_s = static_cast<std::int64_t>(options.forward_limit),
+                                      .held = &held_by_all,
+                                      .queue = queue.value().get()},
+                                     server.value()->directory(), std::move(socket).value(), log);
   if (!forwarding) return complain(forwarding.error(), failed);
+  auto relays = server::RelayedCalls::make(server.value()->directory(), base + forward_socket, log);
+  if (!relays) return complain(relays.error(), failed);
+  relayed = std::move(relays).value();
   event::Server about;
   about.server = options.name;
   about.addresses = addresses.value();
+  about.instance = instance;
   about.directory = server.value()->directory();
-  about.file_system = file_system_of(about.directory);
+  about.file_system = file_system::target_of_path(about.directory);
   about.buffer_bytes = static_cast<std::int64_t>(options.buffer_bytes);
   about.write_behind = options.write_behind;
   about.exchange_bytes = static_cast<std::int64_t>(options.exchange_bytes);
@@ -250,6 +285,7 @@ int serve(const ServerOptions& options, const server::Injection& injection) {
   server.value()->run(stop.get());
   turns.leave();
   control.leave();
+  relayed.reset();
   forwarding.value().reset();
   unlink((base + ".sock").c_str());
   unlink((base + forward_socket).c_str());

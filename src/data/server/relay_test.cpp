@@ -25,22 +25,22 @@ using transport::ServerLink;
 constexpr std::size_t tag_size = sizeof(transport::FrameTag);
 
 // Relays one connection. It gets each frame with its number in its direction, from 1 on, and returns what it sends on.
-class Relay {
+class FrameRelay {
  public:
   using Change = std::function<std::string(std::size_t number, const std::string& frame)>;
 
-  Relay() {
+  FrameRelay() {
     auto made = transport::listen_tcp(transport::read_address("tcp:127.0.0.1:0").value());
     EXPECT_TRUE(made.ok());
     listener_ = std::move(made.value().socket);
     address = made.value().address;
   }
-  ~Relay() {
+  ~FrameRelay() {
     stops_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  Relay(const Relay&) = delete;
-  Relay& operator=(const Relay&) = delete;
+  FrameRelay(const FrameRelay&) = delete;
+  FrameRelay& operator=(const FrameRelay&) = delete;
 
   void start(const std::string& target) {
     thread_ = std::thread([this, target] { run(transport::read_address(target).value()); });
@@ -107,7 +107,7 @@ class Relay {
 class Relayed : public Served {
  protected:
   // Starts a server whose clients mean the relay's address, as if the stranger were on the way to it.
-  Result<std::unique_ptr<ServerLink>> connect_through(Relay& relay) {
+  Result<std::unique_ptr<ServerLink>> connect_through(FrameRelay& relay) {
     identity_ = identity_of(relay.address);
     start();
     relay.start(tcp_);
@@ -115,13 +115,13 @@ class Relayed : public Served {
   }
 
   // Writes "first", then "second" at 10, through the relay. Returns the file's bytes when the server has ended.
-  std::string file_after(Relay::Change to_server) {
-    Relay relay;
+  std::string file_after(FrameRelay::Change to_server) {
+    FrameRelay relay;
     relay.to_server = std::move(to_server);
     const auto link = connect_through(relay);
     EXPECT_TRUE(link.ok()) << link.error().text;
     Handle handle = 1;
-    link.value()->open("file", {}, testing::both, [&](int, Handle opened) { handle = opened; });
+    link.value()->open("file", {}, testing::read_write, [&](int, Handle opened) { handle = opened; });
     finish(*link.value());
     error_ = write_now(*link.value(), handle, OffsetPlace{0}, bytes_of(std::string("first")));
     second_error_ = write_now(*link.value(), handle, OffsetPlace{10}, bytes_of(std::string("second")));
@@ -142,20 +142,21 @@ std::string flipped(std::string frame, std::size_t at) {
 
 // Returns a change of the frame with this number.
 template <class Changed>
-Relay::Change at(std::size_t which, Changed changed) {
+FrameRelay::Change at_frame(std::size_t which, Changed changed) {
   return [which, changed](std::size_t number, const std::string& frame) {
     return number == which ? changed(frame) : frame;
   };
 }
 
 TEST_F(Relayed, WhatIsOnlyRelayedArrives) {
-  EXPECT_EQ(file_after(Relay::unchanged), with_both);
+  EXPECT_EQ(file_after(FrameRelay::unchanged), with_both);
   EXPECT_EQ(error_, 0);
 }
 
 TEST_F(Relayed, AnAlteredPayloadIsNotWritten) {
-  EXPECT_EQ(file_after(at(3, [](const std::string& frame) { return flipped(frame, transport::header_bytes + 2); })),
-            "");
+  EXPECT_EQ(
+      file_after(at_frame(3, [](const std::string& frame) { return flipped(frame, transport::header_bytes + 2); })),
+      "");
   EXPECT_NE(error_, 0);
   EXPECT_NE(second_error_, 0);
   EXPECT_THAT(log_, HasSubstr("its tag is wrong"));
@@ -163,29 +164,30 @@ TEST_F(Relayed, AnAlteredPayloadIsNotWritten) {
 
 TEST_F(Relayed, AnAlteredHeaderIsNotObeyed) {
   constexpr std::size_t offset = 40;  // of Header::offset
-  EXPECT_EQ(file_after(at(3, [](const std::string& frame) { return flipped(frame, offset); })), "");
+  EXPECT_EQ(file_after(at_frame(3, [](const std::string& frame) { return flipped(frame, offset); })), "");
   EXPECT_THAT(log_, HasSubstr("its tag is wrong"));
 }
 
 TEST_F(Relayed, AnAlteredPathIsNotOpened) {
-  EXPECT_EQ(file_after(at(2, [](const std::string& frame) { return flipped(frame, transport::header_bytes); })), "");
+  EXPECT_EQ(file_after(at_frame(2, [](const std::string& frame) { return flipped(frame, transport::header_bytes); })),
+            "");
   EXPECT_THAT(log_, HasSubstr("its tag is wrong"));
 }
 
 TEST_F(Relayed, AnAlteredTagIsWrong) {
-  EXPECT_EQ(file_after(at(3, [](const std::string& frame) { return flipped(frame, frame.size() - 1); })), "");
+  EXPECT_EQ(file_after(at_frame(3, [](const std::string& frame) { return flipped(frame, frame.size() - 1); })), "");
   EXPECT_THAT(log_, HasSubstr("its tag is wrong"));
 }
 
 TEST_F(Relayed, ARepeatedFrameEndsTheConnection) {
-  const std::string left = file_after(at(3, [](const std::string& frame) { return frame + frame; }));
+  const std::string left = file_after(at_frame(3, [](const std::string& frame) { return frame + frame; }));
   EXPECT_LE(left.size(), 5U) << "nothing after it";
   EXPECT_THAT(log_, HasSubstr("sent frame 3 after frame 3"));
 }
 
 TEST_F(Relayed, ARepeatedFrameWithAnotherNumberEndsTheConnection) {
   constexpr std::size_t sequence = 8;
-  const std::string left = file_after(at(3, [](const std::string& frame) {
+  const std::string left = file_after(at_frame(3, [](const std::string& frame) {
     std::string again = frame;
     again[sequence] = 4;
     return frame + again;
@@ -196,7 +198,7 @@ TEST_F(Relayed, ARepeatedFrameWithAnotherNumberEndsTheConnection) {
 
 TEST_F(Relayed, WritesInAnotherOrderEndTheConnection) {
   // The client has both writes under way; the stranger exchanges them.
-  Relay relay;
+  FrameRelay relay;
   std::string held;
   relay.to_server = [&held](std::size_t number, const std::string& frame) {
     if (number == 3) held = frame;
@@ -220,14 +222,14 @@ TEST_F(Relayed, WritesInAnotherOrderEndTheConnection) {
 }
 
 TEST_F(Relayed, AFrameOfTheServerSentBackEndsTheConnection) {
-  Relay relay;
+  FrameRelay relay;
   std::string of_server;
   std::mutex mutex;
-  relay.to_client = at(3, [&](const std::string& frame) {
+  relay.to_client = at_frame(3, [&](const std::string& frame) {
     const std::lock_guard lock{mutex};
     return of_server = frame;
   });
-  relay.to_server = at(3, [&](const std::string&) {
+  relay.to_server = at_frame(3, [&](const std::string&) {
     const std::lock_guard lock{mutex};
     return of_server;  // number 3 of its own direction
   });
@@ -242,8 +244,8 @@ TEST_F(Relayed, AFrameOfTheServerSentBackEndsTheConnection) {
 
 TEST_F(Relayed, AReadOfAlteredBytesFails) {
   ASSERT_EQ(pwrite(file_.get(), "0123456789", 10, 0), 10);
-  Relay relay;
-  relay.to_client = at(4, [](const std::string& frame) { return flipped(frame, transport::header_bytes + 3); });
+  FrameRelay relay;
+  relay.to_client = at_frame(4, [](const std::string& frame) { return flipped(frame, transport::header_bytes + 3); });
   const auto link = connect_through(relay);
   ASSERT_TRUE(link.ok()) << link.error().text;
   const Handle handle = open_file(*link.value());
@@ -256,7 +258,7 @@ TEST_F(Relayed, AReadOfAlteredBytesFails) {
 
 TEST_F(Relayed, AGreetingForAnotherServerIsRefused) {
   start();  // clients of this server mean `tcp_`
-  Relay relay;
+  FrameRelay relay;
   relay.start(tcp_);
   const auto link = ServerLink::connect(text_of(relay.address), secret, limit);
   EXPECT_FALSE(link.ok());

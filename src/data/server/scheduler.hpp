@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -26,7 +27,19 @@ struct FileRequest {
   std::uint64_t ticket = 0;  // the engine's number of the request
   std::uint64_t file = 0;
   bool writes = false;
-  std::vector<FileRun> runs;  // at least one; rising and disjoint; the data lie one behind the other
+  std::vector<FileRun> runs;      // at least one; rising and disjoint; the data lie one behind the other
+  std::uint64_t application = 0;  // whose it is; any number
+};
+
+// A batch that could begin now, of one application in one file.
+struct BatchProspect {
+  std::uint64_t file = 0;
+  std::uint64_t application = 0;
+  std::uint64_t ticket = 0;  // of its first request
+  bool writes = false;
+  std::int64_t at = 0;          // lowest offset
+  std::int64_t bytes = 0;       // of its requests
+  std::int64_t most_bytes = 0;  // that it might have had
 };
 
 // A contiguous chunk of one request: the same bytes in the file and in the request's data.
@@ -75,6 +88,22 @@ class Scheduler {
   // false are left out. A batch costs O(n log n) for
   // the n runs of the requests looked at, plus the runs that overlap each other.
   std::optional<Batch> next(FunctionRef<bool(std::uint64_t file)> may_start = [](std::uint64_t) { return true; });
+  // Returns the batches of at most `most_bytes`, or one request, that could begin now, at most one for each application
+  // in each file. Applications are left out if `is_offered` is true, and files if `may_start` is false, or if nothing
+  // has changed since they were looked at: `look_again` undoes that.
+  std::vector<BatchProspect> prospects(
+      std::int64_t most_bytes, FunctionRef<bool(std::uint64_t file)> may_start,
+      FunctionRef<bool(std::uint64_t file, std::uint64_t application)> is_offered = [](std::uint64_t, std::uint64_t) {
+        return false;
+      });
+  void look_again(std::uint64_t file);
+  // Returns the batch of a prospect, or what has become of it since. Nothing, if nothing has.
+  std::optional<Batch> next_of(const BatchProspect& prospect);
+  // Returns a batch of a file, as `next` does.
+  std::optional<Batch> next_of(std::uint64_t file);
+  // True if a request of the application waits in the file.
+  bool waits(std::uint64_t file, std::uint64_t application) const;
+
   // Notes that the batch has been carried out, so that requests which conflict with it may run.
   void done(const Batch& batch);
   // Removes the waiting requests for which `which` is true, and returns their tickets. Batches under way stay.
@@ -92,12 +121,28 @@ class Scheduler {
   };
   struct FileQueue {
     std::deque<FileRequest> waiting;
+    std::map<std::uint64_t, std::size_t> waiting_of;  // how many of them each application has; at least one
     std::vector<BatchUnderWay> under_way;
+    bool has_changed = true;  // since `prospects` has looked at it
   };
+  // Whose requests may be in a batch; nothing: everybody's. Those of the first `most_looked_at` bytes are considered,
+  // and a batch of several has at most `most_bytes`.
+  struct BatchChoice {
+    std::optional<std::uint64_t> application;
+    std::int64_t most_looked_at;
+    std::int64_t most_bytes;
+    std::int64_t most_of_first;  // bytes of the first request, which may be larger than the others together
+  };
+  BatchChoice anything() const {
+    return {std::nullopt, settings_.most_bytes, settings_.most_bytes, std::numeric_limits<std::int64_t>::max()};
+  }
 
-  std::size_t candidates(const FileQueue& file) const;
+  static void forget_one(FileQueue& file, std::uint64_t application);
+  std::size_t candidates(const FileQueue& file, const BatchChoice& choice) const;
   static std::vector<bool> blocked(const FileQueue& file, std::size_t candidates);
-  std::optional<Batch> next_of(std::uint64_t number, FileQueue& file);
+  std::optional<Batch> take_from(std::uint64_t number, FileQueue& file, const BatchChoice& choice);
+  void add_prospects(std::uint64_t number, const FileQueue& file, std::int64_t most_bytes,
+                     std::vector<BatchProspect>& found) const;
   void join(Batch& batch) const;
 
   SchedulerSettings settings_;

@@ -87,7 +87,9 @@ HocketServer::HocketServer(const ServerSettings& settings, Files files, LoadCoun
   if (settings_.turns != nullptr) watch(settings_.turns->descriptor(), turns_key, EPOLLIN, true);
 }
 
-HocketServer::~HocketServer() = default;
+HocketServer::~HocketServer() {
+  for (const auto& [number, session] : sessions_) forget(*session);
+}
 
 // ---- the loop ------------------------------------------------------------------------------------------------------
 
@@ -285,8 +287,9 @@ void HocketServer::settle_down() {
   engine_.advance(now_);
   while (!engine_.idle()) {
     pollfd done{engine_.workers().descriptor(), POLLIN, 0};
-    constexpr auto beat_ms = std::chrono::duration_cast<std::chrono::milliseconds>(beat_every).count();
-    ::poll(&done, 1, static_cast<int>(beat_ms));
+    const Time until = std::min(now_ + beat_every, engine_.next_deadline().value_or(Time::max()));
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - node_now()).count();
+    ::poll(&done, 1, static_cast<int>(std::max<std::int64_t>(left, 0)));
     now_ = node_now();
     beat();
     engine_.workers().reap();
@@ -294,6 +297,7 @@ void HocketServer::settle_down() {
     show_life();
     for (auto& [number, session] : sessions_) session->stream.flush();
   }
+  engine_.take_back_offers(true);
   for (auto& [number, session] : sessions_) {
     for (auto& [handle, opened] : session->handles) {
       if (opened.write_behind) say_stored(*opened.opening, opened.file->errors.untold(opened.opening->told), true);
@@ -305,11 +309,20 @@ void HocketServer::settle_down() {
       session->stream.flush();
       if (session->stream.has_unsent() && !transport::wait_for(session->stream.descriptor(), POLLOUT, deadline)) break;
     }
+    forget(*session);
   }
   sessions_.clear();
 }
 
 // ---- connections ---------------------------------------------------------------------------------------------------
+
+// hocketd writes another secret when the node joins another cluster. Who has connected before is not asked again.
+transport::Credentials HocketServer::credentials_at(const ClientListener& listener) const {
+  transport::Credentials credentials = listener.credentials;
+  if (listener.local() || settings_.secret_file.empty()) return credentials;
+  if (auto secret = transport::read_secret(settings_.secret_file)) credentials.secret = std::move(secret).value();
+  return credentials;
+}
 
 // The listeners stay readable if more connections wait, and epoll tells again of them.
 void HocketServer::accept_from(ClientListener& listener) {
@@ -326,10 +339,13 @@ void HocketServer::accept_from(ClientListener& listener) {
       accept_again_ = now_ + accept_pause;
       return watch_listeners(0);
     }
-    if (listener.local() && !may_connect(socket)) continue;
+    Peer peer{geteuid(), 0};
+    if (listener.local() && !may_connect(socket, peer)) continue;
     transport::tune(socket.get(), listener.local());
     const SessionId number = ++last_session_;
-    auto session = std::make_unique<ClientSession>(number, std::move(socket), listener.credentials, now_);
+    auto session = std::make_unique<ClientSession>(number, std::move(socket), credentials_at(listener), now_);
+    session->user = peer.user;
+    session->process = peer.process;
     session->interest = EPOLLIN | EPOLLRDHUP;
     watch(session->stream.descriptor(), number, session->interest, true);
     ++greeting_;
@@ -343,15 +359,26 @@ void HocketServer::accept_from(ClientListener& listener) {
 }
 
 // True if the other end of a Unix socket belongs to this user or root.
-bool HocketServer::may_connect(const Fd& socket) {
-  const auto peer = peer_of(socket.get());
-  if (peer && is_trusted(peer.value().user)) return true;
-  log_of_stranger(peer ? fmt::format("refused a client of user {}", peer.value().user) : peer.error().text);
+bool HocketServer::may_connect(const Fd& socket, Peer& peer) {
+  const auto known = peer_of(socket.get());
+  if (known) peer = known.value();
+  if (known && is_trusted(peer.user)) return true;
+  log_of_stranger(known ? fmt::format("refused a client of user {}", peer.user) : known.error().text);
   return false;
+}
+
+// Notes whose process a client of this node is, for the order of its accesses.
+void HocketServer::identify(ClientSession& session) {
+  if (settings_.engine.queue == nullptr || session.process <= 0) return;
+  session.client = settings_.engine.queue->clients().add(static_cast<pid_t>(session.process));
 }
 
 void HocketServer::log_of_stranger(std::string_view line) {
   if (const auto text = about_strangers_.pass(line, now_)) log_(*text);
+}
+
+void HocketServer::forget(const ClientSession& session) const {
+  if (session.client != nullptr) settings_.engine.queue->clients().remove(session.client);
 }
 
 // Ends the greeting, because the client has authenticated or goes.
@@ -422,6 +449,7 @@ void HocketServer::bury() {
       if (!has_ended(socket.get())) engine_.hurry();  // it waits for the end of what it has sent
       parting_.emplace(number, std::move(socket));
     }
+    forget(session);
     sessions_.erase(found);
     freed_ = !stalled_.empty();
   }
@@ -523,6 +551,15 @@ void HocketServer::cut_off_the_stuck() {
   }
 }
 
+// The connection leaves this loop.
+void HocketServer::on_relay(ClientSession& session) {
+  if (!settings_.take_relay || session.segment || !session.handles.empty() || session.stream.has_unsent())
+    return doom(session, "is a relay, which this server does not serve");
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, session.stream.descriptor(), nullptr);
+  settings_.take_relay(std::move(session.stream));
+  doom(session, "closed by the other end");
+}
+
 bool HocketServer::take_frame(ClientSession& session) {
   if (session.greeting) {
     const Status known = session.greeting->take(session.stream);
@@ -531,6 +568,7 @@ bool HocketServer::take_frame(ClientSession& session) {
       return true;
     }
     end_greeting(session);
+    identify(session);
     return true;
   }
   switch (session.stream.header().type) {
@@ -550,6 +588,7 @@ bool HocketServer::take_frame(ClientSession& session) {
     case Type::close:
     case Type::store: on_barrier(session); break;
     case Type::state: on_state(session); break;
+    case Type::relay: on_relay(session); break;
     default: doom(session, "sent a message that only servers send");
   }
   return true;

@@ -29,14 +29,18 @@ class HocketServer {
   struct ServerSettings {
     Engine::EngineSettings engine{};
     DataSets::DataSetSettings exchange{};
-    std::string name{};         // reported to clients that ask for the state
-    std::string secret_file{};  // with which it reaches other servers over TCP; "": none
+    std::string name{};  // reported to clients that ask for the state
+    // The secret with which it reaches other servers over TCP, and that TCP clients must know from now on; "": none,
+    // and clients must know that of `listen`.
+    std::string secret_file{};
     bool write_behind = false;  // for all files; clients may also request it for each file
     // Asks for the turns of applications whose writes this server holds. nullptr: it stores them at once.
     TurnTaker* turns = nullptr;
     // Time limit for a client that occupies memory others wait for: within it, the client must send the rest of its
     // data or read its answers, or move 64 KiB of them. It is disconnected else.
     Duration patience = std::chrono::seconds{10};
+    // Takes over the connection of a relay, whose frame is its first one. Empty: relays are disconnected.
+    std::function<void(transport::Stream stream)> take_relay{};
   };
   using Log = std::function<void(const std::string&)>;
 
@@ -88,10 +92,14 @@ class HocketServer {
   void hang_up(std::uint64_t key);
   void bury_the_gone(Time since);
   void handle(std::uint64_t key, std::uint32_t events);
+  // Returns what a client that connects now must know.
+  transport::Credentials credentials_at(const ClientListener& listener) const;
   void accept_from(ClientListener& listener);
-  bool may_connect(const Fd& socket);
+  bool may_connect(const Fd& socket, Peer& peer);
   void log_of_stranger(std::string_view line);
   void end_greeting(ClientSession& session);
+  void identify(ClientSession& session);
+  void forget(const ClientSession& session) const;
   void note_progress(ClientSession& session) const;
   void beat();
   void show_life();
@@ -128,6 +136,7 @@ class HocketServer {
   void on_end(ClientSession& session);
   void on_barrier(ClientSession& session);
   void on_state(ClientSession& session);
+  void on_relay(ClientSession& session);
   int describe(ClientSession& session, Task& task);
   int give_data(ClientSession& session, Task& task, bool& has_room);
   void answer(Answer answer);

@@ -253,6 +253,8 @@ int HocketServer::describe(ClientSession& session, Task& task) {
   task.operation = header.operation;
   task.runs = std::move(runs).value();
   task.bytes = header.bytes;
+  task.user = session.user;
+  if (settings_.engine.queue != nullptr) task.owner = settings_.engine.queue->clients().of(session.client);
   return 0;
 }
 

@@ -15,12 +15,12 @@
 namespace hocket::server {
 namespace {
 
-using testing::both;
 using testing::bytes_of;
 using testing::Handle;
 using ::testing::HasSubstr;
 using testing::limit;
 using testing::Link;
+using testing::read_write;
 using testing::serialised;
 using testing::Served;
 using testing::strided;
@@ -71,10 +71,10 @@ TEST_F(Served, AReadEndsWithTheFile) {
 TEST_F(Served, WhatIsNotAllowedIsToldAndHarmsNobody) {
   start();
   const Link link = connect();
-  open_file(*link, both, "none", ENOENT);
-  open_file(*link, both, "../sock", EXDEV);
-  open_file(*link, both, "/etc/passwd", EXDEV);
-  open_file(*link, both, ".", EINVAL);
+  open_file(*link, read_write, "none", ENOENT);
+  open_file(*link, read_write, "../sock", EXDEV);
+  open_file(*link, read_write, "/etc/passwd", EXDEV);
+  open_file(*link, read_write, ".", EINVAL);
   open_file(*link, {}, "file", EINVAL);
   const Handle reading = open_file(*link, {.reads = true}, root_ + "/data/file");
   const Handle writing = open_file(*link, {.writes = true});
@@ -455,16 +455,16 @@ TEST_F(Served, APathThatNamesAnotherFileIsRefused) {
   ASSERT_TRUE(tcp.ok()) << tcp.error().text;
   const Link local = connect();
   for (ServerLink* link : {local.get(), tcp.value().get()}) {
-    open_file(*link, both, "file", ESTALE, own);
+    open_file(*link, read_write, "file", ESTALE, own);
     open_file(*link, {.reads = true}, "file", ESTALE, own);
     open_file(*link, {.writes = true}, "file", ESTALE, own);
-    const Handle handle = open_file(*link, both, "moved", 0, own);
+    const Handle handle = open_file(*link, read_write, "moved", 0, own);
     EXPECT_EQ(write_now(*link, handle, OffsetPlace{0}, bytes_of(std::string("ours"))), 0);
   }
   EXPECT_EQ(contents(), "ours");
   // Device numbers are those of a node.
-  open_file(*local, both, "moved", ESTALE, {own.device + 1, own.inode, own.born_ns});
-  open_file(*tcp.value(), both, "moved", 0, {own.device + 1, own.inode, own.born_ns});
+  open_file(*local, read_write, "moved", ESTALE, {own.device + 1, own.inode, own.born_ns});
+  open_file(*tcp.value(), read_write, "moved", 0, {own.device + 1, own.inode, own.born_ns});
 }
 
 TEST_F(Served, WhatIsWrittenBehindIsTheServersOwnAtOnce) {

@@ -45,6 +45,9 @@ struct ClientSession {
         moved(now) {}
 
   SessionId number;
+  std::int64_t process = 0;                                  // of a client of this node that has connected; 0: others
+  std::uint64_t user = 0;                                    // whose it is
+  forward::ForwardClients::ClientProcess* client = nullptr;  // once it has authenticated; nullptr: it is not known
   transport::Stream stream;
   std::optional<transport::Greeting> greeting;        // present until the client has authenticated
   Time came;                                          // when the connection was accepted

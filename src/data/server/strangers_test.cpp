@@ -61,12 +61,13 @@ TEST(Strangers, AreBounded) {
 }
 
 TEST(LineLimit, SaysWhatItLeftOut) {
-  LineLimit limit;
+  LineLimit line_limit;
   const Time start = Time{} + std::chrono::hours{1};
-  for (int i = 0; i < LineLimit::most; ++i) EXPECT_EQ(limit.pass("refused", start), "refused");
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(limit.pass("refused", start + std::chrono::seconds{59}), std::nullopt);
-  EXPECT_EQ(limit.pass("refused", start + std::chrono::seconds{60}), "refused (1000 such lines were left out before)");
-  EXPECT_EQ(limit.pass("refused", start + std::chrono::seconds{61}), "refused");
+  for (int i = 0; i < LineLimit::most; ++i) EXPECT_EQ(line_limit.pass("refused", start), "refused");
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(line_limit.pass("refused", start + std::chrono::seconds{59}), std::nullopt);
+  EXPECT_EQ(line_limit.pass("refused", start + std::chrono::seconds{60}),
+            "refused (1000 such lines were left out before)");
+  EXPECT_EQ(line_limit.pass("refused", start + std::chrono::seconds{61}), "refused");
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ using Handle = ServerLink::Handle;
 
 inline constexpr Duration limit = std::chrono::seconds{30};
 inline constexpr const char* secret = "the secret of this run";
-inline constexpr OpenMode both{.reads = true, .writes = true};
+inline constexpr OpenMode read_write{.reads = true, .writes = true};
 
 inline std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -95,7 +95,7 @@ class Served : public ::testing::Test {
     drive(link, [&] { return link.pending() == 0; });
   }
 
-  Handle open_file(ServerLink& link, OpenMode mode = both, const std::string& path = "file", int expected = 0,
+  Handle open_file(ServerLink& link, OpenMode mode = read_write, const std::string& path = "file", int expected = 0,
                    const transport::FileIdentity& wanted = {}) {
     Handle handle = 0;
     int error = -1;

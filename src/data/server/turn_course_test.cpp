@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "server/times_testing.hpp"
+
 namespace hocket::server {
 namespace {
 
@@ -14,6 +16,7 @@ using std::chrono::milliseconds;
 using I = TurnInput;
 using M = TurnMessage;
 using S = TurnState;
+using testing::at;
 using Lines = std::vector<std::string>;
 
 constexpr std::array<const char*, turn_states> states{"idle", "asked", "has", "yields", "pauses", "alone"};
@@ -48,12 +51,11 @@ TEST(TurnStates, ATurnIsAskedForUsedAndGivenBack) {
   EXPECT_EQ(effects_in(S::alone), (Lines{"done -> idle"}));
 }
 
-constexpr TurnLimits limits{milliseconds{1000}, milliseconds{300}, milliseconds{100}, milliseconds{2}};
-Time at(std::int64_t ms) { return Time{} + milliseconds{ms}; }
+constexpr TurnLimits test_limits{milliseconds{1000}, milliseconds{300}, milliseconds{100}, milliseconds{2}};
 using Sent = TurnCourse::Messages;
 
 TEST(TurnCourse, StoresUnderAGrantAndEndsSoonAfterTheLastWrite) {
-  TurnCourse course{limits};
+  TurnCourse course{test_limits};
   EXPECT_EQ(course.look({true, false}, at(0)), Sent{M::start});
   EXPECT_FALSE(course.may_store());
   course.take(I::grant, at(10));
@@ -67,7 +69,7 @@ TEST(TurnCourse, StoresUnderAGrantAndEndsSoonAfterTheLastWrite) {
 }
 
 TEST(TurnCourse, ALongStoreAsksAgainWhenItsBatchesHaveEnded) {
-  TurnCourse course{limits};
+  TurnCourse course{test_limits};
   course.look({true, false}, at(0));
   course.take(I::grant, at(0));
   EXPECT_EQ(course.due(), at(100));
@@ -78,7 +80,7 @@ TEST(TurnCourse, ALongStoreAsksAgainWhenItsBatchesHaveEnded) {
 }
 
 TEST(TurnCourse, APauseIsAnsweredWhenNothingIsUnderWay) {
-  TurnCourse course{limits};
+  TurnCourse course{test_limits};
   course.look({true, false}, at(0));
   course.take(I::grant, at(0));
   EXPECT_EQ(course.take(I::preempt, at(5)), Sent{});
@@ -90,13 +92,13 @@ TEST(TurnCourse, APauseIsAnsweredWhenNothingIsUnderWay) {
 }
 
 TEST(TurnCourse, NoWaitIsWithoutABound) {
-  TurnCourse silent{limits};
+  TurnCourse silent{test_limits};
   silent.look({true, false}, at(0));
   EXPECT_EQ(silent.due(), at(300));
   EXPECT_EQ(silent.look({true, false}, at(300)), Sent{M::finish});
   EXPECT_TRUE(silent.may_store());
 
-  TurnCourse queued{limits};
+  TurnCourse queued{test_limits};
   queued.look({true, false}, at(0));
   for (std::int64_t ms = 200; ms < 1000; ms += 200) {
     queued.hear(at(ms));
@@ -110,7 +112,7 @@ TEST(TurnCourse, NoWaitIsWithoutABound) {
 }
 
 TEST(TurnCourse, AWaitInVainIsWithdrawnAtOnce) {
-  TurnCourse course{limits};
+  TurnCourse course{test_limits};
   course.look({true, false}, at(0));
   EXPECT_EQ(course.look({false, false}, at(1)), Sent{M::finish}) << "somebody waited, so it was stored";
   EXPECT_EQ(course.state(), S::idle);
@@ -122,7 +124,7 @@ TEST(TurnCourseProperty, StoresOnlyInItsTurnAndAlwaysInTime) {
   for (std::uint64_t seed = 0; seed < 3'000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random{seed};
-    TurnCourse course{limits};
+    TurnCourse course{test_limits};
     enum { none, queued, granted } peer = none;
     bool told = false, connected = true;
     TurnCourse::Held held;
@@ -183,7 +185,7 @@ TEST(TurnCourseProperty, StoresOnlyInItsTurnAndAlwaysInTime) {
       send(course.look(held, now));
       if (!connected && course.state() != S::idle) send(course.take(I::lose, now));  // START_IO cannot be sent
       ASSERT_TRUE(!course.may_store() || course.state() == S::alone || peer == granted);
-      ASSERT_TRUE(course.state() != S::asked || now - asked <= limits.longest) << "held for too long";
+      ASSERT_TRUE(course.state() != S::asked || now - asked <= test_limits.longest) << "held for too long";
       ASSERT_TRUE(course.state() != S::idle || !held.any || held.under_way) << "nobody asks for what is held";
       stored += course.state() == S::has ? 1 : 0;
       alone += course.state() == S::alone ? 1 : 0;

@@ -11,12 +11,11 @@
 
 #include "base/clock.hpp"
 #include "event/applicant.hpp"
+#include "server/connecting.hpp"
 
 namespace hocket::server {
 namespace {
 
-constexpr Duration connect_limit = std::chrono::milliseconds{200};
-constexpr Duration connect_again = std::chrono::seconds{1};
 constexpr Duration longest_sleep = std::chrono::seconds{1};
 
 void raise(const bus::Fd& event) {

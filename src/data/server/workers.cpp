@@ -30,6 +30,11 @@ void Workers::submit(WorkerJob job) {
   come_.notify_one();
 }
 
+void Workers::wake() const {
+  constexpr std::uint64_t one = 1;
+  (void)!write(wake_.get(), &one, sizeof one);
+}
+
 void Workers::reap() {
   std::uint64_t count = 0;
   // The eventfd is reset before the results are taken, so that a job that finishes in between raises it again.
@@ -56,8 +61,7 @@ void Workers::work() {
     JobCompletion after = job({scratch.get(), scratch_bytes});
     lock.lock();
     ended_.push_back(std::move(after));
-    constexpr std::uint64_t one = 1;
-    (void)!write(wake_.get(), &one, sizeof one);
+    wake();
   }
 }
 

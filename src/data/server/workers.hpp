@@ -17,7 +17,7 @@
 
 namespace hocket::server {
 
-// A fixed pool of threads with one queue. The owner's thread calls all public functions.
+// A fixed pool of threads with one queue. The owner's thread calls all public functions but `wake`.
 class Workers {
  public:
   using JobCompletion = std::function<void()>;  // runs in the owner's thread
@@ -33,7 +33,9 @@ class Workers {
   void submit(WorkerJob job);
   // Runs the functions that finished jobs have returned.
   void reap();
-  // Returns a descriptor that is readable when `reap` has something to do.
+  // Makes `descriptor` readable. Any thread may call it.
+  void wake() const;
+  // Returns a descriptor that is readable when `reap` has something to do, or after `wake`.
   int descriptor() const { return wake_.get(); }
   // Returns the number of jobs that were submitted and not reaped.
   std::size_t busy() const { return busy_; }

@@ -24,10 +24,10 @@ using testing::Link;
 using transport::OffsetPlace;
 using transport::ServerLink;
 
-constexpr std::int64_t mib = 1 << 20;
-
 class WriteBackTurns : public testing::Served {
  protected:
+  static constexpr std::int64_t mib = 1 << 20;
+
   // hocketd grants at once, or leaves requests queued.
   enum class Daemon { none, grants, queues };
   void start_with(Daemon daemon, TurnLimits limits = {}, std::int64_t buffer_bytes = 64 * mib) {

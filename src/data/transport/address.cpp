@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/un.h>
 
 #include <array>
 #include <cstring>
@@ -13,6 +12,8 @@
 #include <optional>
 
 #include "base/clock.hpp"
+#include "base/node_number.hpp"
+#include "base/unix_address.hpp"
 #include "transport/proof.hpp"
 
 namespace hocket::transport {
@@ -57,13 +58,12 @@ int connect_within(int socket, const sockaddr* address, socklen_t size, Time dea
 
 // The peer is checked after connecting, because another user could have created a socket at this path.
 Result<Fd> connect_local(const Address& address, Time deadline) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (address.host.size() >= sizeof name.sun_path) return Error{"the socket's path " + address.host + " is too long"};
-  std::memcpy(name.sun_path, address.host.c_str(), address.host.size() + 1);
+  const auto name = unix_address(address.host);
+  if (!name) return name.error();
   Fd fd{socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
   if (!fd) return Error{"cannot make a socket: " + error_text(errno)};
-  if (const int error = connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name, deadline)) {
+  if (const int error =
+          connect_within(fd.get(), reinterpret_cast<const sockaddr*>(&name.value()), sizeof(sockaddr_un), deadline)) {
     return Error{"no hocket-server listens at " + address.host + ": " + error_text(error)};
   }
   const auto peer = peer_of(fd.get());
@@ -112,12 +112,21 @@ std::optional<std::string_view> cut_off(std::string_view& text, char mark) {
   return behind;
 }
 
+// Reads the path of a Unix socket. Paths may contain the marks, too.
+Address read_local(std::string_view path) {
+  std::string_view rest = path;
+  const auto node = cut_off(rest, '@');
+  const auto instance = cut_off(rest, '#');
+  if (!node || !is_number(*node) || !instance || !is_number(*instance)) return {true, std::string{path}, {}, {}, {}};
+  return {true, std::string{rest}, {}, std::string{*instance}, std::string{*node}};
+}
+
 }  // namespace
 
 Result<Address> read_address(std::string_view word) {
   const Error fault{"'" + std::string{word} +
                     "' is no address of a server; write unix:/path or tcp:host:port#instance"};
-  if (word.starts_with("unix:/")) return Address{true, std::string{word.substr(5)}, {}, {}, {}};
+  if (word.starts_with("unix:/")) return read_local(word.substr(5));
   if (!word.starts_with("tcp:")) return fault;
   std::string_view rest = word.substr(4);
   const auto node = cut_off(rest, '@');
@@ -134,27 +143,21 @@ Result<Address> read_address(std::string_view word) {
 }
 
 std::string identity_of(const Address& address) {
+  // The kernel says who listens at the path, so that need not be proved.
+  if (address.local) return address.instance.empty() ? std::string{} : "unix:#" + address.instance;
   const bool brackets = address.host.find(':') != std::string::npos;
   const std::string host = brackets ? "[" + address.host + "]" : address.host;
   return "tcp:" + host + ":" + address.port + (address.instance.empty() ? "" : "#" + address.instance);
 }
 
 std::string text_of(const Address& address) {
-  if (address.local) return "unix:" + address.host;
+  if (address.local)
+    return "unix:" + address.host + (address.instance.empty() ? "" : "#" + address.instance + "@" + address.node);
   return identity_of(address) + (address.node.empty() ? "" : "@" + address.node);
 }
 
 // The kernel's boot id is a random UUID. All containers of a node have the same, so they are one node.
-std::string node_number() {
-  const Fd file{open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC)};
-  std::array<char, 64> text{};
-  const ssize_t n = file ? read(file.get(), text.data(), text.size()) : 0;
-  std::string number;
-  for (ssize_t i = 0; i < n && number.size() < number_digits; ++i) {
-    if (text[static_cast<std::size_t>(i)] != '-') number.push_back(text[static_cast<std::size_t>(i)]);
-  }
-  return is_number(number) ? number : std::string{};
-}
+std::string node_number() { return hocket::node_number(); }
 
 Result<std::vector<Address>> read_addresses(std::string_view text) {
   std::vector<Address> addresses;

@@ -1,9 +1,10 @@
-// Addresses of a server ("unix:/path tcp:host:port#instance@node") and the sockets to reach it. Thread-safe; nothing
-// throws.
+// Addresses of a server ("unix:/path#instance@node tcp:host:port#instance@node") and the sockets to reach it.
+// Thread-safe; nothing throws.
 //
-// A TCP port may belong to another process by the time a client connects, of whichever user. So a server has a random
-// number for the time that it runs, its instance, which its TCP address names: a client proves that it means this one
-// (proof.hpp). The node's number tells a client of the same node that it must use the Unix socket.
+// A port or a path may belong to another process by the time a client connects, and a path leads to another server on
+// each node. So a server has a random number for the time that it runs, its instance, which its addresses name: a
+// client shows that it means this one (proof.hpp). The node's number tells a client of the same node that it must use
+// the Unix socket, and a client of another node that it must not.
 #pragma once
 
 #include <string>
@@ -20,17 +21,17 @@ struct Address {
   bool local = false;  // true: a Unix socket
   std::string host;    // host name, or the path of a Unix socket
   std::string port;    // decimal; empty for a Unix socket
-  // Of a TCP address: 16 hexadecimal digits each; empty if unknown.
+  // 16 hexadecimal digits each; empty if unknown. A Unix socket has both or none.
   std::string instance;
   std::string node;
 };
 
 // Parses "unix:/path" or "tcp:host:port", which "#instance" and then "@node" may follow. A host in brackets may contain
-// colons (IPv6).
+// colons (IPv6). What follows the path of a Unix socket belongs to the path, unless it is both in full.
 Result<Address> read_address(std::string_view word);
 // Inverts read_address().
 std::string text_of(const Address& address);
-// Returns what identifies the server of a TCP address to both ends: "tcp:host:port#instance".
+// Returns what identifies the server of an address to both ends: "tcp:host:port#instance", or "unix:#instance".
 std::string identity_of(const Address& address);
 // Returns the number of this node, which is that of its kernel's start; empty if the kernel does not say it.
 std::string node_number();

@@ -24,12 +24,25 @@ TEST(Address, IsReadFromItsWords) {
 }
 
 TEST(Address, ItsTextIsReadAsTheSame) {
-  for (const char* text : {"unix:/run/a#b@c.sock", "tcp:node1:4711", "tcp:[::1]:80#0123456789abcdef",
-                           "tcp:node1:1#0123456789abcdef@fedcba9876543210"}) {
+  for (const char* text :
+       {"unix:/run/a#b@c.sock", "tcp:node1:4711", "tcp:[::1]:80#0123456789abcdef",
+        "tcp:node1:1#0123456789abcdef@fedcba9876543210", "unix:/run/a.sock#0123456789abcdef@fedcba9876543210",
+        "unix:/run/a.sock#0123456789abcdef", "unix:/run/a@fedcba9876543210"}) {
     const auto read = read_address(text);
     ASSERT_TRUE(read.ok()) << read.error().text;
     EXPECT_EQ(text_of(read.value()), text);
   }
+}
+
+TEST(Address, OfAUnixSocketNamesInstanceAndNodeOrNeither) {
+  const auto both = read_address("unix:/run/a@b#c.sock#0123456789abcdef@fedcba9876543210").value();
+  EXPECT_EQ(both.host, "/run/a@b#c.sock");
+  EXPECT_EQ(both.instance, "0123456789abcdef");
+  EXPECT_EQ(both.node, "fedcba9876543210");
+  EXPECT_EQ(identity_of(both), "unix:#0123456789abcdef");
+  const auto half = read_address("unix:/run/a.sock#0123456789abcdef").value();
+  EXPECT_EQ(half.host, "/run/a.sock#0123456789abcdef");
+  EXPECT_EQ(half.instance + half.node + identity_of(half), "");
 }
 
 TEST(Address, OfThisNodeHasItsNumber) {

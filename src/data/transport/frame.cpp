@@ -9,7 +9,7 @@ constexpr std::uint32_t magic = 0x46544b48;  // "HKTF"
 constexpr std::uint8_t version = 2;
 
 bool is_known(std::uint8_t type) {
-  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::adopt)) ||
+  return (type >= static_cast<std::uint8_t>(Type::prove) && type <= static_cast<std::uint8_t>(Type::call)) ||
          (type >= static_cast<std::uint8_t>(Type::challenge) && type <= static_cast<std::uint8_t>(Type::alive));
 }
 

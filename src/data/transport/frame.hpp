@@ -5,7 +5,8 @@
 //                                          ← challenge: meta nonce; flag proof_wanted
 //   prove: meta nonce and tag, or nothing →
 //                                          ← welcome: meta the server's tag, or nothing
-//   then share, open, join, find, locate, part, keep, adopt, view, write, read, end, sync, close, store, state →
+//   then share, open, join, find, locate, part, keep, adopt, view, write, read, end, sync, close, store, state, or
+//        relay, and after it chunk and call →
 //                                          ← answer, to each but share, view and end; in any order
 //                                          ← stored, alive, at any time
 //
@@ -14,6 +15,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -64,12 +66,19 @@ enum class Type : std::uint8_t {
   keep,
   find,   // meta: name of a data set
   adopt,  // meta: a data set that moves here, whose versions this client has written (server/moved_name.hpp)
+  // The three of a relay of `hocket forward` (forward/relayed_call.hpp). relay: the connection carries calls from now
+  // on; meta: the run; operation: the connection's generation; handle: the user. chunk: shared: place of the payload in
+  // the data of the next call, or answer. call: flags: access; offset, bytes; operation: inode; shared: time of
+  // creation; number: options; meta: the file.
+  relay,
+  chunk,
+  call,
   challenge = 64,
   welcome,
   // request, error, bytes. To open: handle; bytes 1 if the server writes behind. To write and read: number, of early
   // and elsewhere. To state: meta text. To join: handle; number: version; bytes: of that version. To locate: handle:
   // number of the parts; meta: the servers, the home first, as the text of a map; none: the home has all. To part and
-  // keep: handle. To find: bytes 1 if the server is the home of the data set.
+  // keep: handle. To find: bytes 1 if the server is the home of the data set. To call: number: 1 if it was not made.
   answer,
   // handle; error. All writes of the handle that were answered have been carried out; `error` is one of them that the
   // client has not been told of, 0 if none. number 1: the server ends, and holds nothing of any client of the file.
@@ -121,6 +130,11 @@ HeaderBytes encode(const Header& header);
 // Decodes a header. Fails if the bytes are no header of this version, or if a value exceeds its bound. Precondition:
 // bytes.size() == header_bytes.
 Result<Header> decode(std::string_view bytes);
+
+// Returns the payload of a frame that carries these bytes of a call's memory. Precondition: bytes <= most_payload.
+inline std::span<std::byte> chunk_of(char* memory, std::int64_t at, std::int64_t bytes) {
+  return std::as_writable_bytes(std::span{memory + at, static_cast<std::size_t>(bytes)});
+}
 
 // ---- where data are in the file ------------------------------------------------------------------------------------
 

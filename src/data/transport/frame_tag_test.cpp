@@ -54,8 +54,8 @@ const std::string jabberwocky =
     "mome "
     "raths outgrabe.";
 const char* const zero_key = "0000000000000000000000000000000000000000000000000000000000000000";
-const char* const two = "0200000000000000000000000000000000000000000000000000000000000000";
-const char* const one = "0100000000000000000000000000000000000000000000000000000000000000";
+const char* const hex_of_two = "0200000000000000000000000000000000000000000000000000000000000000";
+const char* const hex_of_one = "0100000000000000000000000000000000000000000000000000000000000000";
 
 // RFC 8439, section 2.5.2, and appendix A.3, test vectors 1 to 11.
 const std::vector<PublishedTag> published = {
@@ -68,16 +68,16 @@ const std::vector<PublishedTag> published = {
      "f3477e7cd95417af89a6b8794c310cf0"},
     {"1c9240a5eb55d38af333888604f6b5f0473917c1402b80099dca5cbc207075c0", jabberwocky,
      "4541669a7eaaee61e708dc7cbcc5eb62"},
-    {two, bytes_of_hex("ffffffffffffffffffffffffffffffff"), "03000000000000000000000000000000"},
+    {hex_of_two, bytes_of_hex("ffffffffffffffffffffffffffffffff"), "03000000000000000000000000000000"},
     {"02000000000000000000000000000000ffffffffffffffffffffffffffffffff",
      bytes_of_hex("02000000000000000000000000000000"), "03000000000000000000000000000000"},
-    {one,
+    {hex_of_one,
      bytes_of_hex("ffffffffffffffffffffffffffffffff f0ffffffffffffffffffffffffffffff 11000000000000000000000000000000"),
      "05000000000000000000000000000000"},
-    {one,
+    {hex_of_one,
      bytes_of_hex("ffffffffffffffffffffffffffffffff fbfefefefefefefefefefefefefefefe 01010101010101010101010101010101"),
      "00000000000000000000000000000000"},
-    {two, bytes_of_hex("fdffffffffffffffffffffffffffffff"), "faffffffffffffffffffffffffffffff"},
+    {hex_of_two, bytes_of_hex("fdffffffffffffffffffffffffffffff"), "faffffffffffffffffffffffffffffff"},
     {"0100000000000000040000000000000000000000000000000000000000000000",
      bytes_of_hex(
          "e33594d7505e43b900000000000000003394d7505e4379cd01000000000000000000000000000000000000000000000001000000"

@@ -46,15 +46,19 @@ Status greet(Stream& stream, const Address& address, std::string_view secret, Ti
     return Error{"the address " + text_of(address) + " names no instance of a server; use tcp:HOST:PORT#INSTANCE as " +
                  "hocket-server prints it"};
   }
-  const Credentials credentials{std::string{secret}, identity_of(address)};
+  const Credentials credentials{std::string{local ? "" : secret}, identity_of(address)};
   const std::string nonce = new_nonce();
+  // On a Unix socket the tag is no proof, but says which server is meant.
+  const bool says_whom = !local || (!credentials.server.empty() && server_nonce.size() == nonce_bytes);
   Header header;
   header.type = Type::prove;
-  stream.send(header, local ? std::string{} : nonce + tag_of(Purpose::client_proof, credentials, server_nonce, nonce));
+  stream.send(header, says_whom ? nonce + tag_of(Purpose::client_proof, credentials, server_nonce, nonce) : "");
   if (const Status sent = send_all(stream, deadline); !sent) return sent;
   if (const Status came = next_frame(stream, Type::welcome, deadline); !came) {
     return Error{came.error().text +
-                 (local ? "" : "; is the secret the servers' own? If it is, another server listens there")};
+                 (!says_whom ? ""
+                  : local    ? "; another server listens at " + address.host
+                             : "; is the secret the servers' own? If it is, another server listens there")};
   }
   if (local) return success();
   if (!same_tag(stream.meta(), tag_of(Purpose::server_proof, credentials, server_nonce, nonce))) {
@@ -82,15 +86,15 @@ Status Greeting::take(Stream& stream) {
   const bool local = credentials_.secret.empty();
   std::string nonce;
   std::string tag;
-  if (!local) {
-    const std::string_view meta = stream.meta();
+  const std::string_view meta = stream.meta();
+  // A client of a Unix socket may not know which server it means, as tools that were given the path do not.
+  if (!local || !meta.empty()) {
     if (meta.size() != nonce_bytes + tag_bytes) return Error{"did not prove that it knows the secret"};
     nonce = meta.substr(0, nonce_bytes);
-    if (!same_tag(meta.substr(nonce_bytes), tag_of(Purpose::client_proof, credentials_, nonce_, nonce))) {
-      return Error{"does not know the secret, or means another server"};
-    }
-    tag = tag_of(Purpose::server_proof, credentials_, nonce_, nonce);
+    if (!same_tag(meta.substr(nonce_bytes), tag_of(Purpose::client_proof, credentials_, nonce_, nonce)))
+      return Error{local ? "means another server" : "does not know the secret, or means another server"};
   }
+  if (!local) tag = tag_of(Purpose::server_proof, credentials_, nonce_, nonce);
   stream.limit_meta(most_meta);
   Header header;
   header.type = Type::welcome;

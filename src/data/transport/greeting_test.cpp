@@ -3,25 +3,21 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
-#include <array>
 #include <random>
 #include <thread>
 
 #include "base/clock.hpp"
+#include "transport/testing.hpp"
 
 namespace hocket::transport {
 namespace {
+
+using testing::sockets;
 
 const std::string secret = "the secret of this run";
 
 Address address_of(const std::string& text) { return read_address(text).value(); }
 const Address meant = address_of("tcp:node1:4711#0123456789abcdef@fedcba9876543210");
-
-std::pair<Fd, Fd> sockets() {
-  std::array<int, 2> both{};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()), 0);
-  return {Fd{both[0]}, Fd{both[1]}};
-}
 
 Time soon() { return node_now() + std::chrono::seconds{10}; }
 
@@ -62,6 +58,19 @@ TEST(Greeting, BothKnowTheSecretAndMeanTheSameServer) {
   EXPECT_NE(greet_each_other({}, meant, secret).second, "") << "the server proves nothing";
   EXPECT_NE(greet_each_other(own, meant, "").second, "");
   EXPECT_NE(greet_each_other(own, address_of("tcp:node1:4711"), secret).second, "") << "which one is meant?";
+}
+
+TEST(Greeting, OnAUnixSocketAnotherServerIsNotTakenForTheOneThatIsMeant) {
+  const Address mine = address_of("unix:/run/s1.sock#0123456789abcdef@fedcba9876543210");
+  const Address later = address_of("unix:/run/s1.sock#0123456789abcdee@fedcba9876543210");
+  const Credentials own{"", identity_of(mine)};
+  const auto trusted = std::pair<std::string, std::string>{};
+  EXPECT_EQ(greet_each_other(own, mine, secret), trusted);
+  EXPECT_EQ(greet_each_other(own, address_of("unix:/run/s1.sock"), ""), trusted) << "a tool knows the path only";
+  const auto [of_client, of_server] = greet_each_other(own, later, "");
+  EXPECT_EQ(of_client, "means another server");
+  EXPECT_NE(of_server.find("another server listens at /run/s1.sock"), std::string::npos) << of_server;
+  EXPECT_NE(greet_each_other({}, mine, "").second, "") << "a server that does not know its instance";
 }
 
 // Returns true if a server trusts the client that sends this proof of the server's nonce.

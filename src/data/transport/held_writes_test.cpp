@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using HeldFile = HeldTable::HeldFile;
 
-class HeldFilesOfServers : public testing::Test {
+class HeldFilesOfServers : public ::testing::Test {
  protected:
   HeldFilesOfServers() { view.attach(directory); }
   ~HeldFilesOfServers() override { std::filesystem::remove_all(directory); }

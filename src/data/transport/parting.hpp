@@ -35,6 +35,8 @@ class Parting {
       const ssize_t n = recv(socket_.get(), dropped.data(), dropped.size(), MSG_DONTWAIT);
       if (n > 0 || (n < 0 && errno == EINTR)) continue;
       is_over_ = n == 0 || errno == ECONNRESET || errno == EPIPE;
+      // After another error, of the network, the kernel says that the other end has closed, which nobody knows.
+      if (!is_over_ && errno != EAGAIN) socket_ = KeptFd{};
       break;
     }
     if (is_over_) socket_ = KeptFd{};

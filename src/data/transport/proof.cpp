@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/descriptor.hpp"
+#include "base/server_files.hpp"
 
 namespace hocket::transport {
 namespace {
@@ -148,7 +149,7 @@ bool same_tag(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-std::string secret_path(const std::string& runtime_directory) { return runtime_directory + "/servers/secret"; }
+std::string secret_path(const std::string& runtime_directory) { return server_files::secret(runtime_directory); }
 
 Result<std::string> read_secret(const std::string& path) {
   const Fd file{open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC)};

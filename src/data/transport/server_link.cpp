@@ -30,11 +30,13 @@ std::string list_of(const layout::FileView& view, layout::Extent data) {
 
 // Connects to one address and authenticates both ends. On one node, any user may bind the port of a server that has
 // died, and read what comes. So a client of the server's own node uses the Unix socket only, whose peer the kernel
-// identifies.
+// identifies. On another node, the path leads to another server or to none.
 Result<Stream> reach(const Address& address, std::string_view own_node, std::string_view secret, Time deadline) {
-  if (!address.node.empty() && (own_node.empty() || address.node == own_node)) {
+  const bool is_here = own_node.empty() || address.node == own_node;
+  if (address.local && !address.node.empty() && !own_node.empty() && !is_here)
+    return Error{"the server of " + text_of(address) + " is on another node"};
+  if (!address.local && !address.node.empty() && is_here)
     return Error{"the server of " + text_of(address) + " is on this node, where only its Unix socket is used"};
-  }
   auto socket = connect_to(address, deadline);
   if (!socket) return socket.error();
   Stream stream{KeptFd{socket.value().release()}};
@@ -44,8 +46,7 @@ Result<Stream> reach(const Address& address, std::string_view own_node, std::str
 
 }  // namespace
 
-Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view addresses, std::string_view secret,
-                                                        Duration bound) {
+Result<ReachedServer> reach_server(std::string_view addresses, std::string_view secret, Duration bound) {
   const Time deadline = node_now() + bound;
   const auto read = read_addresses(addresses);
   if (!read) return read.error();
@@ -53,10 +54,17 @@ Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view address
   std::string faults;
   for (const Address& address : read.value()) {
     auto stream = reach(address, own_node, secret, deadline);
-    if (stream) return std::unique_ptr<ServerLink>{new ServerLink{std::move(stream).value(), address.local}};
+    if (stream) return ReachedServer{std::move(stream).value(), address.local};
     faults += (faults.empty() ? "" : "; ") + stream.error().text;
   }
   return Error{"cannot reach the server at " + std::string{addresses} + ": " + faults};
+}
+
+Result<std::unique_ptr<ServerLink>> ServerLink::connect(std::string_view addresses, std::string_view secret,
+                                                        Duration bound) {
+  auto reached = reach_server(addresses, secret, bound);
+  if (!reached) return reached.error();
+  return std::unique_ptr<ServerLink>{new ServerLink{std::move(reached.value().stream), reached.value().local}};
 }
 
 ServerLink::~ServerLink() = default;

@@ -104,6 +104,15 @@ struct KeptPart {
   std::size_t servers = 0;
 };
 
+// A connection that both ends have authenticated.
+struct ReachedServer {
+  Stream stream;
+  bool local = false;  // a Unix socket
+};
+// Connects to the first of the addresses, separated by blanks, at which the server answers. Fails with the reasons of
+// all if it has answered at none within the bound.
+Result<ReachedServer> reach_server(std::string_view addresses, std::string_view secret, Duration bound);
+
 // A client's end of the connection. Memory that callers pass in stays theirs.
 class ServerLink {
  public:

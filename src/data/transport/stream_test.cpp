@@ -8,15 +8,12 @@
 #include <random>
 
 #include "transport/staging.hpp"
+#include "transport/testing.hpp"
 
 namespace hocket::transport {
 namespace {
 
-std::pair<Fd, Fd> sockets() {
-  std::array<int, 2> both{};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, both.data()), 0);
-  return {Fd{both[0]}, Fd{both[1]}};
-}
+using testing::sockets;
 
 std::span<const std::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};

@@ -1,7 +1,6 @@
 #include "api/own_turn.hpp"
 
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,8 +13,9 @@
 #include <string_view>
 
 #include "base/clock.hpp"
-#include "base/device_target.hpp"
+#include "base/host_name.hpp"
 #include "bus/client.hpp"
+#include "file_system/ask_target.hpp"
 
 namespace hocket::api {
 namespace {
@@ -50,7 +50,7 @@ event::Hello hello() {
   event::Hello said;
   said.program = link_of("/proc/self/exe");
   said.job = text_of("HOCKET_JOB");
-  if (said.job.empty()) said.job = "pid-" + std::to_string(getpid());
+  if (said.job.empty()) said.job = "pid-" + host_name() + "-" + std::to_string(getpid());
   said.application = text_of("HOCKET_NAME");
   if (said.application.empty()) said.application = said.program.substr(said.program.rfind('/') + 1);
   said.version = HOCKET_VERSION;
@@ -83,7 +83,7 @@ class OwnMember {
     struct stat status {};
     if (!counts || fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) return false;
     event::StartIo start;
-    start.target = device_target(major(status.st_dev), minor(status.st_dev));
+    start.target = file_system::target_of_descriptor(status.st_dev, file);
     if (!joined() || !(coordinates_ || has_line(held_, start.target))) return false;
     start.request = RequestId{++last_};
     start.file = link_of("/proc/self/fd/" + std::to_string(file));
@@ -213,13 +213,13 @@ void end(std::int64_t moved) noexcept try {
 // Servers store what such a program puts at once: it is no member that they could ask for.
 std::string applicant(int /*file*/) { return {}; }
 
-constexpr AccessTurns turns{begin, begin_sync, end, applicant};
+constexpr AccessTurns taken_alone{begin, begin_sync, end, applicant};
 
 }  // namespace
 
 const AccessTurns* own_turns(AccessPath path) noexcept {
   static const bool has_job = std::getenv("HOCKET_JOB") != nullptr;
-  return path == AccessPath::servers_together && !has_job ? nullptr : &turns;
+  return path == AccessPath::servers_together && !has_job ? nullptr : &taken_alone;
 }
 
 }  // namespace hocket::api

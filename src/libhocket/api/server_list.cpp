@@ -7,7 +7,7 @@
 namespace hocket::api {
 namespace {
 
-constexpr Duration connect_limit = std::chrono::seconds{2};
+constexpr Duration ask_limit = std::chrono::seconds{2};
 
 // True for the addresses of one server; else the text is a map.
 bool is_address(std::string_view text) { return text.starts_with("unix:") || text.starts_with("tcp:"); }
@@ -15,7 +15,7 @@ bool is_address(std::string_view text) { return text.starts_with("unix:") || tex
 }  // namespace
 
 Result<event::ServerMap> ask_for_servers() {
-  auto client = bus::Client::connect(bus::default_socket(), connect_limit);
+  auto client = bus::Client::connect(bus::default_socket(), ask_limit);
   if (!client) return client.error();
   const auto listed = client.value().list();
   if (!listed) return listed.error();

@@ -30,7 +30,7 @@ std::size_t rounded(std::size_t bytes, std::size_t to) { return (bytes + to - 1)
 
 // Returns a hash that is equal for processes that see each other in /proc: same boot of one kernel, same PID
 // namespace, same effective user.
-std::int64_t identity() {
+std::int64_t process_identity() {
   std::array<char, 256> text{};
   std::string all = std::to_string(geteuid());
   if (const ssize_t n = readlink("/proc/self/ns/pid", text.data(), text.size()); n > 0)
@@ -58,7 +58,7 @@ long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
 }  // namespace
 
 std::vector<std::int64_t> node_numbers(MPI_Comm comm) {
-  std::vector<std::int64_t> numbers = gather(comm, identity());
+  std::vector<std::int64_t> numbers = gather(comm, process_identity());
   if (numbers.empty()) numbers.assign(static_cast<std::size_t>(mpi::size_of(comm)), 0);
   return numbers;
 }
@@ -144,7 +144,7 @@ std::uint64_t* NodeMemory::coverage(int rank, int slot) const {
 std::unique_ptr<NodeMemory> NodeMemory::make(MPI_Comm comm, const std::vector<int>& aggregators, std::int64_t window) {
   std::unique_ptr<NodeMemory> made(new NodeMemory(comm, window));
   if (mpi::size_of(comm) == 1) return nullptr;
-  const std::int64_t own = identity();
+  const std::int64_t own = process_identity();
   const std::vector<std::int64_t> identities = gather(comm, own);
   if (identities.empty()) return nullptr;
   std::vector<int> members;

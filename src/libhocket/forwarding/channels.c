@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "forwarding/forward.h"
 #include "forwarding/page.h"
 #include "forwarding/raw.h"
 
@@ -44,6 +45,7 @@ struct channel {
   char* memory;
   _Atomic uint64_t* beats;  // of the server
   pid_t server;
+  bool is_relayed;
   int credit;      // for looking for an answer: it rises with each that came, and falls with each that did not
   unsigned calls;  // of the connection
   uid_t user;      // for whom it was made
@@ -107,10 +109,14 @@ static void clear(struct channel* channel) {
   channel->memory = NULL;
 }
 
-// Makes the memory that is shared with servers. Its descriptor is kept, because each new server needs it.
-static bool have_segment(struct channel* channel) {
+// Makes the memory that is shared with servers. Its descriptor is kept, because each new server needs it. `why` says
+// why there is none.
+static bool have_segment(struct channel* channel, enum forward_count* why) {
   if (channel->memory && is_ours(&channel->segment_file)) return true;
   clear(channel);
+  *why = forward_limited;
+  if (forward_is_limited()) return false;  // the memory is a file: the program would get SIGXFSZ for its size
+  *why = forward_no_slot;
   const int fd = (int)RAW2(SYS_memfd_create, "hocket-forward", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (fd < 0) return false;
   const bool made = RAW2(SYS_ftruncate, fd, forward_most_bytes) == 0 &&
@@ -218,6 +224,7 @@ static bool greet(struct channel* channel, int socket) {
   RAW1(SYS_close, beats);
   if (memory == MAP_FAILED) return false;
   channel->beats = memory;
+  channel->is_relayed = welcome.relays != 0;
   return true;
 }
 
@@ -244,19 +251,13 @@ static uint32_t own_number(const struct channel* channel) {
 }
 
 // Connects to the process's own server, or to the next one that answers. `why` says why it did not.
-static bool have_connection(struct channel* channel, enum forward_count* why) {
-  if (channel->epoch != 0 && channel->epoch == page_epoch() && channel->user == own_user() && is_ours(&channel->socket))
-    return true;
-  disconnect(channel);
-  *why = forward_no_server;
-  if (state->without_server == page_epoch() && now_ms() < state->no_server_until_ms) return false;
-  *why = forward_no_slot;
-  if (!have_segment(channel)) return false;
+static bool connect_to_any(struct channel* channel, enum forward_count* why) {
   const uint32_t servers = page_servers();
   for (uint32_t choice = 0; choice < (servers > 0 ? servers : 1); ++choice) {
     char path[forward_path_bytes];
-    const uint32_t epoch = page_server(own_number(channel), choice, path);
-    if (epoch == 0) break;
+    uint32_t epoch;
+    if (!page_server(own_number(channel), choice, path, &epoch, why)) return false;
+    *why = forward_no_slot;
     const long fd = RAW3(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
     channel->user = own_user();
@@ -264,8 +265,25 @@ static bool have_connection(struct channel* channel, enum forward_count* why) {
     disconnect(channel);
   }
   *why = forward_no_server;
-  state->without_server = page_epoch();
+  return false;
+}
+
+// Servers that changed meanwhile are tried anew: those that did not answer say nothing about them.
+static bool have_connection(struct channel* channel, enum forward_count* why) {
+  if (channel->epoch != 0 && channel->epoch == page_epoch() && channel->user == own_user() && is_ours(&channel->socket))
+    return true;
+  disconnect(channel);
+  uint32_t epoch;
+  do {
+    epoch = page_epoch();
+    *why = forward_no_server;
+    if (state->without_server == epoch && now_ms() < state->no_server_until_ms) return false;
+    if (!have_segment(channel, why)) return false;
+    if (connect_to_any(channel, why)) return true;
+  } while (*why == forward_no_server && page_epoch() != epoch);
+  if (*why != forward_no_server) return false;
   state->no_server_until_ms = now_ms() + retry_ms;
+  state->without_server = epoch;
   return false;
 }
 
@@ -339,6 +357,7 @@ bool channels_release(void) {
 
 char* channel_memory(struct channel* channel) { return channel->memory; }
 uint32_t channel_epoch(const struct channel* channel) { return channel->epoch; }
+bool channel_is_relayed(const struct channel* channel) { return channel->is_relayed; }
 bool channel_is_connected(const struct channel* channel) { return is_ours(&channel->socket); }
 
 bool channel_connect(struct channel* channel, enum forward_count* why) {

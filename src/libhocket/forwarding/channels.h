@@ -41,6 +41,8 @@ enum channel_outcome {
 
 // Returns the epoch of the servers for which the connection was made.
 uint32_t channel_epoch(const struct channel* channel);
+// True if the server has other nodes carry out calls: its end does not prove that a write is not under way any more.
+bool channel_is_relayed(const struct channel* channel);
 // False if the connection has been given up, or the program has closed its descriptor.
 bool channel_is_connected(const struct channel* channel);
 // Connects it anew, with the memory that it has. Returns false if that is not possible, and `why` says why; the memory

@@ -151,7 +151,7 @@ static void leave_rest(struct collection* one) {
 static int redo(struct collection* one) {
   leave_rest(one);
   const int64_t bytes = (int64_t)filled(one);
-  const struct forward_request request = {forward_write, 0, one->head->offset, -1, bytes};
+  const struct forward_request request = {forward_write, 0, one->head->offset, -1, bytes, 0, 0};
   const int fd = fd_of(one);
   page_count(forward_redone, 1);
   for (int i = 0; i <= forward_most_servers && is_same_file(one, fd); ++i) {
@@ -173,7 +173,7 @@ static int redo(struct collection* one) {
 
 // Has the server write what is there, which may end the collection.
 static enum channel_outcome ask(struct collection* one, bool is_last) {
-  const struct forward_request request = {forward_store, is_last ? forward_last : 0, -1, -1, 0};
+  const struct forward_request request = {forward_store, is_last ? forward_last : 0, -1, -1, 0, 0, 0};
   struct forward_answer answer;
   const enum channel_outcome outcome = channel_call(one->channel, &request, -1, -1, &answer);
   return outcome == channel_answered && answer.own != 0 ? channel_ended : outcome;
@@ -261,9 +261,15 @@ void collect_store_file(int fd) {
   store_chosen(is_file, &about, false);
 }
 
+static bool has_between(const unsigned range[2]) {
+  for (int i = 0; i < most_collected; ++i)
+    if (atomic_load(&all[i].fd_after) != 0 && is_between(&all[i], range)) return true;
+  return false;
+}
+
 void collect_end(unsigned first, unsigned last) {
   const unsigned range[2] = {first, last};
-  store_chosen(is_between, range, true);
+  if (atomic_load(&in_use) > 0 && has_between(range)) store_chosen(is_between, range, true);
   for (unsigned fd = first; fd == first || (fd <= last && atomic_load(&in_use) > 0 && fd < file_most_descriptors); ++fd)
     file_not_written((int)fd);
 }
@@ -357,7 +363,7 @@ static bool hold(struct collection* one, int fd) {
   one->head = (struct forward_collected*)(channel_memory(one->channel) + forward_collected_at);
   *one->head = (struct forward_collected){0};
   one->epoch = channel_epoch(one->channel);
-  const struct forward_request request = {forward_hold, 0, -1, -1, 0};
+  const struct forward_request request = {forward_hold, 0, -1, -1, 0, 0, 0};
   struct forward_answer answer;
   if (channel_call(one->channel, &request, fd, -1, &answer) == channel_answered && answer.own == 0) return true;
   channel_give_back(one->channel, 0);
@@ -409,7 +415,7 @@ static bool copy(char* memory, const struct iovec* parts, int count) {
 
 // Lets the server write what is there while the program goes on.
 static void begin_to_store(const struct collection* one) {
-  const struct forward_request request = {forward_store, forward_unanswered, -1, -1, 0};
+  const struct forward_request request = {forward_store, forward_unanswered, -1, -1, 0, 0, 0};
   channel_tell(one->channel, &request);
 }
 
@@ -475,11 +481,11 @@ int collect_take_error(int fd) {
 void collect_opened(int fd) {
   if ((unsigned)fd >= file_most_descriptors) return;
   struct stat about;
-  if (atomic_load(&in_use) > 0) {
-    collect_end((unsigned)fd, (unsigned)fd);  // it was closed unnoticed
-    if (raw_fstat(fd, &about) == 0) store_chosen(is_file, &about, true);
-  }
-  if (collect_is_mine()) atomic_store_explicit(&errors[fd], 0, memory_order_relaxed);
+  if (files_are_lent()) return;
+  collect_end((unsigned)fd, (unsigned)fd);  // it was closed unnoticed
+  if (atomic_load(&in_use) > 0 && !file_is_elsewhere(fd) && raw_fstat(fd, &about) == 0)
+    store_chosen(is_file, &about, true);
+  atomic_store_explicit(&errors[fd], 0, memory_order_relaxed);
 }
 
 void collect_begin(void) {

@@ -1,6 +1,6 @@
 // Wraps the functions of libc that must see what is collected, or after which another process may see the file.
 //
-// Five functions that libc also calls by itself are redirected in libc (entries.h): streams ask for sizes and seek.
+// Four functions that libc also calls by itself are redirected in libc (entries.h): streams ask for sizes and seek.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
 #include "forwarding/collect_wrappers.h"
@@ -16,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/fsuid.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
@@ -27,7 +28,9 @@
 #include "forwarding/entries.h"
 #include "forwarding/files.h"
 #include "forwarding/forward.h"
+#include "forwarding/page.h"
 #include "forwarding/raw.h"
+#include "forwarding/static_programs.h"
 #include "forwarding/wrap.h"
 
 // Wraps a function before which `first` is done.
@@ -67,17 +70,56 @@ BY_NAME(int, setxattr, (const char* path, const char* name, const void* value, s
         (path, name, value, bytes, flags))
 BY_NAME(int, lsetxattr, (const char* path, const char* name, const void* value, size_t bytes, int flags),
         (path, name, value, bytes, flags))
-BY_NAME(int, syncfs, (int fd), (fd))
 BY_NAME(ssize_t, splice, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
         (from, from_at, fd, at, bytes, flags))
-BY_NAME(int, aio_fsync, (int operation, struct aiocb* control), (operation, control))
-BY_NAME(int, aio_fsync64, (int operation, struct aiocb64* control), (operation, control))
+
+// Syncs what is not synced through one descriptor of this process: other nodes sync before.
+static bool is_synced_elsewhere(int fd) {
+  const int error = forward_sync_elsewhere(fd);
+  if (error != 0) errno = error;
+  return error == 0;
+}
 
 KNOWN(sync, "sync")
 EXPORT void sync(void) {
   NEXT(void, sync, "sync", (void));
   collect_store_all();
+  forward_sync_elsewhere(-1);
   next();
+}
+
+// libc refuses other operations before it looks at the control block, which need not be there.
+static bool is_sync_elsewhere(int operation) {
+  return forward_is_on && page_is_relayed() && (operation == O_SYNC || operation == O_DSYNC);
+}
+
+#define SYNCING_MORE(name, parameters, syncs, fd, arguments)    \
+  KNOWN(name, #name)                                            \
+  EXPORT int name parameters {                                  \
+    NEXT(int, name, #name, parameters);                         \
+    collect_store_all();                                        \
+    const bool is_synced = !(syncs) || is_synced_elsewhere(fd); \
+    const int error = errno;                                    \
+    const int result = next arguments;                          \
+    if (is_synced || result != 0) return result;                \
+    errno = error;                                              \
+    return -1;                                                  \
+  }
+SYNCING_MORE(syncfs, (int fd), true, -1, (fd))
+SYNCING_MORE(aio_fsync, (int operation, struct aiocb* control), is_sync_elsewhere(operation), control->aio_fildes,
+             (operation, control))
+SYNCING_MORE(aio_fsync64, (int operation, struct aiocb64* control), is_sync_elsewhere(operation), control->aio_fildes,
+             (operation, control))
+// The file of the mapping is not known.
+KNOWN(msync, "msync")
+EXPORT int msync(void* memory, size_t bytes, int flags) {
+  NEXT(int, msync, "msync", (void*, size_t, int));
+  const bool is_synced = !(flags & MS_SYNC) || is_synced_elsewhere(-1);
+  const int error = errno;
+  const int result = next(memory, bytes, flags);
+  if (is_synced || result != 0) return result;
+  errno = error;
+  return -1;
 }
 
 // ---- files by a descriptor -----------------------------------------------------------------------------------------
@@ -134,16 +176,18 @@ OLD_STAT(__fxstatat64, (int version, int at, const char* path, struct stat64* ab
          (version, at, path, about, flags))
 
 // A sync speaks for the writes that were collected.
-#define SYNCING(name)                                             \
-  KNOWN(name, #name)                                              \
-  EXPORT int name(int fd) {                                       \
-    NEXT(int, name, #name, (int));                                \
-    collect_store_file(fd);                                       \
-    const int error = collect_is_on ? collect_take_error(fd) : 0; \
-    const int result = next(fd);                                  \
-    if (error == 0 || result != 0) return result;                 \
-    errno = error;                                                \
-    return -1;                                                    \
+#define SYNCING(name)                                                 \
+  KNOWN(name, #name)                                                  \
+  EXPORT int name(int fd) {                                           \
+    NEXT(int, name, #name, (int));                                    \
+    collect_store_file(fd);                                           \
+    const int collected = collect_is_on ? collect_take_error(fd) : 0; \
+    const int elsewhere = forward_sync_elsewhere(fd);                 \
+    const int error = collected != 0 ? collected : elsewhere;         \
+    const int result = next(fd);                                      \
+    if (error == 0 || result != 0) return result;                     \
+    errno = error;                                                    \
+    return -1;                                                        \
   }
 SYNCING(fsync)
 SYNCING(fdatasync)
@@ -170,9 +214,22 @@ WITH_NOTHING(int, prlimit,
 WITH_NOTHING(int, prlimit64,
              (pid_t process, enum __rlimit_resource resource, const struct rlimit64* new, struct rlimit64* old),
              (process, resource, new, old))
-WITH_NOTHING(int, fexecve, (int fd, char* const arguments[], char* const environment[]), (fd, arguments, environment))
-WITH_NOTHING(int, execveat, (int at, const char* path, char* const arguments[], char* const environment[], int flags),
-             (at, path, arguments, environment, flags))
+
+// Wraps a function by which the process becomes another program. It returns only if that fails. libc's execve leads to
+// wrappers.c.
+#define EXECUTING(name, at, path, parameters, arguments) \
+  KNOWN(name, #name)                                     \
+  EXPORT int name parameters {                           \
+    NEXT(int, name, #name, parameters);                  \
+    collect_end_all();                                   \
+    const bool is_counted = static_count(at, path);      \
+    const int result = next arguments;                   \
+    if (is_counted) page_uncount_static();               \
+    return result;                                       \
+  }
+EXECUTING(fexecve, fd, "", (int fd, char* const arguments[], char* const environment[]), (fd, arguments, environment))
+EXECUTING(execveat, at, path, (int at, const char* path, char* const arguments[], char* const environment[], int flags),
+          (at, path, arguments, environment, flags))
 
 KNOWN(clone, "clone")
 EXPORT int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) {
@@ -185,6 +242,10 @@ EXPORT int clone(int (*function)(void*), void* stack, int flags, void* argument,
   if (forward_is_on && !(flags & CLONE_FILES)) {
     files_shared();
     collect_end_all();
+    if (flags & CLONE_VFORK)
+      files_lent();
+    else if (flags & CLONE_VM)
+      files_lent_beside();
   }
   return next(function, stack, flags, argument, a[0], a[1], a[2]);
 }
@@ -209,11 +270,6 @@ static off64_t end_lseek64(int fd, off64_t offset, int whence) {
   return result_of(RAW3(SYS_lseek, fd, offset, whence));
 }
 
-static int end_execve(const char* path, char* const arguments[], char* const environment[]) {
-  collect_end_all();
-  return (int)result_of(RAW3(SYS_execve, path, arguments, environment));
-}
-
 static void end__exit(int status) {
   collect_end_all();
   while (true) RAW1(SYS_exit_group, status);
@@ -225,7 +281,7 @@ typedef void some_function(void);
 static const struct {
   const char* name;
   some_function* end;
-} redirections[] = {TO_END(fstatat64), TO_END(statx), TO_END(lseek64), TO_END(execve), TO_END(_exit)};
+} redirections[] = {TO_END(fstatat64), TO_END(statx), TO_END(lseek64), TO_END(_exit)};
 
 bool collect_redirect(void* libc) {
   enum { count = sizeof redirections / sizeof *redirections };
@@ -252,6 +308,7 @@ __attribute__((used, visibility("hidden"))) void* forward_before_vfork(void) {
   if (forward_is_on) {
     files_shared();
     collect_end_all();
+    files_lent();
   }
   return look_up(&known_vfork, "vfork");
 }

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "forwarding/files.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdatomic.h>
@@ -9,16 +8,31 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "forwarding/forward.h"
 #include "forwarding/page.h"
 #include "forwarding/raw.h"
 
 // For each descriptor its hint, and if this process has opened it, has no other one of its description, and has
-// written.
-enum { hint_mask = 3, opened_here = 4, is_single = 8, has_written = 16 };
+// written. The last two are known before the hint is: it is a regular file of the prefix's file system, or its name
+// begins with the prefix.
+enum {
+  hint_mask = 3,
+  opened_here = 4,
+  is_single = 8,
+  has_written = 16,
+  is_here = 32,
+  is_below = 64,
+  has_told_loss = 128,  // a sync has failed, because nobody knows where relayed writes are
+};
 static _Atomic uint8_t hints[file_most_descriptors];
 static _Atomic int largest_seen = -1;
 // The only other descriptor of the same description, plus one; 0: there is none, or nobody knows.
 static _Atomic uint32_t partners[file_most_descriptors];
+// A file was seen that is on the prefix's file system, but not below the prefix. From then on the name of a new
+// descriptor is asked for instead of its device: that takes longer, but decides about such files as well.
+static _Atomic bool has_neighbours;
+static _Thread_local pid_t lender;  // the process that may have called vfork in this thread; 0: none has
+static _Atomic pid_t owner;         // whose memory this is, once another process may run beside it in it; 0: none may
 
 static char* put_number(char* end, unsigned number) {
   *--end = '\0';
@@ -54,16 +68,23 @@ static bool is_below_prefix(int fd) {
   return prefix_length + 2 > sizeof path ? is_below_long_prefix(fd) : begins_with_prefix(fd, path, sizeof path);
 }
 
-static bool is_regular(int fd) {
+static bool is_regular_here(int fd) {
   struct stat about;
-  return raw_fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+  return raw_fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && page_is_of(about.st_dev);
+}
+
+// Returns what one system call tells of a descriptor.
+static uint8_t look_once(int fd) {
+  if (atomic_load_explicit(&has_neighbours, memory_order_relaxed)) return is_below_prefix(fd) ? is_below : file_direct;
+  return is_regular_here(fd) ? is_here : file_direct;
 }
 
 static enum file_hint look(int fd) {
-  const int before = errno;
-  const bool forwarded = is_regular(fd) && is_below_prefix(fd);
-  errno = before;
   uint8_t old = atomic_load_explicit(&hints[fd], memory_order_relaxed);
+  const bool here = (old & is_here) || is_regular_here(fd);
+  const bool forwarded = here && ((old & is_below) || is_below_prefix(fd));
+  if (here && !forwarded) atomic_store_explicit(&has_neighbours, true, memory_order_relaxed);
+  if (files_are_lent()) return forwarded ? file_forwarded : file_direct;
   uint8_t found;
   do {
     found = file_direct;
@@ -79,6 +100,11 @@ enum file_hint file_look(int fd) {
   if ((unsigned)fd >= file_most_descriptors) return file_direct;
   const enum file_hint known = atomic_load_explicit(&hints[fd], memory_order_relaxed) & hint_mask;
   return known != file_unknown ? known : look(fd);
+}
+
+bool file_is_elsewhere(int fd) {
+  if ((unsigned)fd >= file_most_descriptors) return true;
+  return (atomic_load_explicit(&hints[fd], memory_order_relaxed) & hint_mask) == file_direct;
 }
 
 // A descriptor that still looks as if it were to be forwarded would be refused at each call.
@@ -116,12 +142,29 @@ static void set(int fd, uint8_t hint) {
   }
 }
 
-void file_opened(int fd) {
-  if ((unsigned)fd < file_most_descriptors) part((unsigned)fd);
-  set(fd, file_unknown | opened_here | is_single);
+// Notes a new descriptor. In a child of vfork the table is the parent's.
+static void begin(int fd, uint8_t hint) {
+  if ((unsigned)fd >= file_most_descriptors) return;
+  if (files_are_lent()) {
+    file_forget((unsigned)fd, (unsigned)fd);
+    return;
+  }
+  part((unsigned)fd);
+  set(fd, hint);
 }
 
+void file_opened(int fd) {
+  const uint8_t hint = forward_is_on ? look_once(fd) : file_unknown;
+  begin(fd, (uint8_t)(hint | opened_here | is_single));
+}
+
+void file_is_none(int fd) { begin(fd, file_direct); }
+
 void file_duplicated(int old, int fd) {
+  if (files_are_lent()) {
+    file_forget((unsigned)fd, (unsigned)fd);
+    return;
+  }
   if ((unsigned)fd < file_most_descriptors) part((unsigned)fd);
   if ((unsigned)old >= file_most_descriptors) {
     set(fd, file_unknown);
@@ -154,14 +197,48 @@ bool file_has_written(int fd) {
   return (unsigned)fd < file_most_descriptors && (atomic_load(&hints[fd]) & has_written);
 }
 
+bool file_tell_loss(int fd) {
+  if ((unsigned)fd >= file_most_descriptors) return true;
+  return !(atomic_fetch_or(&hints[fd], has_told_loss) & has_told_loss);
+}
+
 void files_shared(void) {
   const int largest = atomic_load(&largest_seen);
   for (int fd = 0; fd <= largest; ++fd) {
     uint8_t old = atomic_load_explicit(&hints[fd], memory_order_relaxed);
     uint8_t now;
     do {
-      now = old & hint_mask;
-      if (now == file_own) now = file_forwarded;
+      now = old & (hint_mask | is_here | is_below | has_told_loss);
+      if ((now & hint_mask) == file_own) now = (uint8_t)((now & ~hint_mask) | file_forwarded);
     } while (!atomic_compare_exchange_weak(&hints[fd], &old, now));
   }
+}
+
+static pid_t own_number(void) { return (pid_t)RAW1(SYS_getpid, 0); }
+
+// A child of vfork that calls vfork itself remains one.
+void files_lent(void) {
+  if (!files_are_lent()) lender = own_number();
+}
+
+void files_lent_beside(void) {
+  pid_t nobody = 0;
+  atomic_compare_exchange_strong(&owner, &nobody, own_number());
+}
+
+void files_are_own(void) {
+  lender = 0;
+  atomic_store(&owner, 0);
+}
+
+// The thread of the parent that has called vfork stands still until its child has executed a program or ended, so it is
+// the parent that finds its own number here.
+bool files_are_lent(void) {
+  const pid_t whose = atomic_load_explicit(&owner, memory_order_relaxed);
+  if (whose == 0 && lender == 0) return false;
+  const pid_t own = own_number();
+  if (whose != 0 && whose != own) return true;
+  if (lender != 0 && lender != own) return true;
+  lender = 0;
+  return false;
 }

@@ -8,9 +8,11 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "forwarding/channels.h"
@@ -41,6 +43,32 @@ static int64_t bytes_of(const struct iovec* parts, int count) {
     bytes += (int64_t)parts[i].iov_len;
   }
   return bytes;
+}
+
+// True if the kernel may refuse the memory because the file is open for direct I/O: then the storage needs aligned
+// memory. A server's memory always is, so it could not tell. `memory` has the bits of all addresses, `lengths` those of
+// all lengths.
+static __attribute__((noinline)) bool is_refused_by_direct_io(int fd, uintptr_t memory, uintptr_t lengths) {
+  if (!(RAW2(SYS_fcntl, fd, F_GETFL) & O_DIRECT)) return false;
+#ifdef STATX_DIOALIGN
+  struct statx about;
+  if (RAW(SYS_statx, fd, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about, 0) == 0 && (about.stx_mask & STATX_DIOALIGN) &&
+      about.stx_dio_mem_align > 0 && about.stx_dio_offset_align > 0)
+    return memory % about.stx_dio_mem_align != 0 || lengths % about.stx_dio_offset_align != 0;
+#endif
+  return true;  // the file system does not say what it needs
+}
+
+// The length of a call in one part is also the length of the server's call, so its error is the server's.
+static bool is_unaligned(const struct forward_data* data) {
+  enum { enough = 4096 };  // for any storage
+  uintptr_t memory = 0, lengths = 0;
+  for (int i = 0; i < data->count; ++i) {
+    if (data->parts[i].iov_len == 0) continue;
+    memory |= (uintptr_t)data->parts[i].iov_base;
+    if (data->count > 1) lengths |= data->parts[i].iov_len;
+  }
+  return (memory | lengths) % enough != 0 && is_refused_by_direct_io(data->fd, memory, lengths);
 }
 
 // A program that limits the size of its files is to get its signal, which a server cannot give it.
@@ -132,25 +160,61 @@ static enum attempt settle(struct channel* channel, const struct forward_request
   if (now < 0 || moved < 0 || moved > request->bytes || (before->size >= 0 && moved != request->bytes))
     return fail(result, EIO);
   *result = moved;
-  if (request->call == forward_write && moved < request->bytes) {  // the server was killed within the call
-    const long rest = RAW3(SYS_write, fd, channel_memory(channel) + moved, request->bytes - moved);
+  // The kernel ends a call of a process that is killed after any page. A read may also have come to the end of the
+  // file.
+  const long number = request->call == forward_write ? SYS_write : request->call == forward_read ? SYS_read : -1;
+  if (number >= 0 && moved < request->bytes) {
+    const long rest = RAW3(number, fd, channel_memory(channel) + moved, request->bytes - moved);
     *result += rest > 0 ? rest : 0;
   }
   return attempt_done;
 }
 
-enum { checked_bytes = 64 << 10 };  // calls of up to so many bytes have their memory checked by the kernel
+// Copies between the program's memory and the channel's. The kernel finds out if the program's is there: it copies as
+// many bytes as are. Returns their number, or a negative number of errno.
+static long copy_by_kernel(bool to_channel, const struct iovec* ours, int ours_count, const struct iovec* parts,
+                           int count) {
+  const long number = to_channel ? SYS_process_vm_readv : SYS_process_vm_writev;
+  return RAW(number, RAW1(SYS_getpid, 0), ours, ours_count, parts, count, 0);
+}
+
+// Some systems forbid these calls, or have none.
+static bool is_forbidden(long copied) { return copied == -EPERM || copied == -ENOSYS; }
+
+// Copies the first and the last byte of each part by the kernel. Returns false if one of them is not there.
+static bool copy_ends(bool to_channel, char* memory, const struct iovec* parts, int count, int64_t bytes) {
+  enum { most = 32 };
+  struct iovec ours[most], ends[most];
+  int filled = 0;
+  for (int i = 0; i < count && bytes > 0; ++i) {
+    const size_t some = (int64_t)parts[i].iov_len < bytes ? parts[i].iov_len : (size_t)bytes;
+    for (int end = 0; end < 2 && some > 0; ++end) {
+      const size_t at = end == 0 ? 0 : some - 1;
+      ours[filled] = (struct iovec){memory + at, 1};
+      ends[filled++] = (struct iovec){(char*)parts[i].iov_base + at, 1};
+    }
+    memory += some;
+    bytes -= (int64_t)some;
+    if (filled < most && i + 1 < count && bytes > 0) continue;
+    const long copied = copy_by_kernel(to_channel, ours, filled, ends, filled);
+    if (copied != filled) return is_forbidden(copied);
+    filled = 0;
+  }
+  return true;
+}
+
+enum { copied_by_kernel = 64 << 10 };  // calls of up to so many bytes; with more, memcpy is much faster
 
 // Copies between the program's memory and the channel's. Returns false if the program's memory is not there, so that
-// the kernel gives the program its EFAULT. Larger calls are copied without that check, which would slow them down.
+// the kernel gives the program its EFAULT. Of calls that are large, only the ends of the parts are looked at.
 static bool copy(bool to_channel, char* memory, const struct iovec* parts, int count, int64_t bytes) {
-  if (bytes <= checked_bytes) {
+  if (bytes <= copied_by_kernel) {
     const struct iovec shared = {memory, (size_t)bytes};
-    const long self = RAW1(SYS_getpid, 0);
-    const long number = to_channel ? SYS_process_vm_readv : SYS_process_vm_writev;
-    const long copied = RAW(number, self, &shared, 1, parts, count, 0);
+    const long copied = copy_by_kernel(to_channel, &shared, 1, parts, count);
     if (copied == bytes) return true;
-    if (copied != -EPERM && copied != -ENOSYS) return false;
+    if (!is_forbidden(copied)) return false;
+  } else if (!copy_ends(to_channel, memory, parts, count, bytes)) {
+    return false;
   }
   for (int i = 0; i < count && bytes > 0; ++i) {
     const size_t some = (int64_t)parts[i].iov_len < bytes ? parts[i].iov_len : (size_t)bytes;
@@ -168,10 +232,14 @@ static bool copy(bool to_channel, char* memory, const struct iovec* parts, int c
 static enum attempt send(struct channel* channel, const struct forward_request* request, enum file_hint hint,
                          const struct before* before, int fd, int from, ssize_t* result) {
   struct forward_answer answer;
+  // The channel forgets it when the server ends.
+  const bool is_relayed_write = request->call == forward_write && channel_is_relayed(channel);
   switch (channel_call(channel, request, fd, from, &answer)) {
     case channel_not_sent: return attempt_again;
     case channel_unknown: return fail(result, EIO);
-    case channel_ended: return settle(channel, request, hint, before, fd, result);
+    case channel_ended:
+      if (is_relayed_write) return fail(result, EIO);
+      return settle(channel, request, hint, before, fd, result);
     case channel_answered: break;
   }
   if (answer.own) {
@@ -180,6 +248,7 @@ static enum attempt send(struct channel* channel, const struct forward_request* 
   }
   *result = answer.result;
   if (answer.result < 0) errno = answer.error;
+  if (is_relayed_write && answer.result > 0) page_wrote_by_relay();
   page_count(forward_calls, 1);
   if (answer.result > 0) page_count(forward_bytes, (uint64_t)answer.result);
   return attempt_done;
@@ -195,15 +264,12 @@ static enum attempt exchange(struct channel* channel, const struct forward_reque
   return attempt;
 }
 
-// Takes a channel. Without one, `attempt` says what becomes of the call.
-static struct channel* take(ssize_t* result, enum attempt* attempt) {
-  enum forward_count why;
-  struct channel* const channel = channel_take(&why);
+// Takes a channel. Without one, `attempt` says what becomes of the call, and `why` the reason.
+static struct channel* take(ssize_t* result, enum attempt* attempt, enum forward_count* why) {
+  struct channel* const channel = channel_take(why);
   *attempt = attempt_direct;
   if (channel) return channel;
-  if (why == forward_no_server && page_is_direct()) why = forward_unserved;  // since a moment ago
-  page_count(why, 1);
-  if (why == forward_no_server && page_fails_without_servers()) {
+  if (*why == forward_no_server && page_fails_without_servers()) {
     errno = EIO;
     *result = -1;
     *attempt = attempt_done;
@@ -212,25 +278,37 @@ static struct channel* take(ssize_t* result, enum attempt* attempt) {
 }
 
 // Makes a call in a thread that is not disturbed meanwhile. `attempt(channel, call, result)` makes it through one
-// channel. Servers may end one after the other, so it is attempted as often as there may be servers.
+// channel. Servers may end one after the other, so it is attempted as often as there may be servers. If there was no
+// channel, `why` says why, and else is not changed.
 typedef enum attempt try_call(struct channel* channel, void* call, ssize_t* result);
 
-static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result) {
-  if (!is_cancelled_here_only()) return page_count(forward_unsafe, 1), false;
+static bool make_through(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result, enum forward_count* why) {
+  if (!is_cancelled_here_only()) return *why = forward_unsafe, false;
   uint64_t signals;
   block_signals(&signals);
   int cancelling;  // forbidden only while signals wait: a handler that leaves by a jump would leave it so
   pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
   enum attempt attempt = attempt_again;
   for (int i = 0; i <= forward_most_servers && attempt == attempt_again; ++i) {
-    struct channel* const channel = take(result, &attempt);
-    if (!channel) break;
+    enum forward_count missing;
+    struct channel* const channel = take(result, &attempt, &missing);
+    if (!channel) {
+      *why = missing;
+      break;
+    }
     attempt = attempt_call(channel, call, result);
     channel_give_back(channel, bytes);
   }
   pthread_setcancelstate(cancelling, &cancelling);
   allow_signals(&signals);
   return attempt == attempt_done;
+}
+
+static bool make(try_call* attempt_call, void* call, int64_t bytes, ssize_t* result) {
+  enum forward_count why = forward_counts;
+  const bool is_made = make_through(attempt_call, call, bytes, result, &why);
+  if (why != forward_counts) page_count(why, 1);
+  return is_made;
 }
 
 struct access_call {
@@ -242,8 +320,13 @@ struct access_call {
 static enum attempt try_access(struct channel* channel, void* call, ssize_t* result) {
   const struct access_call* const access = call;
   const struct forward_data* const data = access->data;
-  const struct forward_request request = {data->writes ? forward_write : forward_read, data->flags, data->offset, -1,
-                                          access->bytes};
+  const struct forward_request request = {data->writes ? forward_write : forward_read,
+                                          data->flags,
+                                          data->offset,
+                                          -1,
+                                          access->bytes,
+                                          access->hint == file_own,
+                                          0};
   char* const memory = channel_memory(channel);
   if (data->writes && !copy(true, memory, data->parts, data->count, access->bytes)) return attempt_direct;
   const enum attempt attempt = exchange(channel, &request, access->hint, data->fd, -1, result);
@@ -293,6 +376,7 @@ bool forward_access(struct forward_data* data, ssize_t* result) {
     return count_forwarded(servers, data->writes, *result, began_ns);
   if (bytes > forward_most_bytes) return page_count(forward_too_large, 1), false;
   if (data->writes && forward_is_limited()) return page_count(forward_limited, 1), false;
+  if (is_unaligned(data)) return page_count(forward_unaligned, 1), false;
   struct access_call call = {data, hint, bytes};
   if (!make(try_access, &call, bytes, result)) return false;
   if (data->writes && data->offset == -1 && *result > 0) file_wrote(data->fd);
@@ -319,10 +403,10 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
   if (page_is_direct()) return page_count(forward_unserved, 1), false;
   if ((from_at && *from_at < 0) || (at && *at < 0)) return false;
   if (forward_is_limited()) return page_count(forward_limited, 1), false;
-  struct copy_call call = {
-      {is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1, from_at ? *from_at : -1, (int64_t)bytes},
-      fd,
-      from};
+  struct copy_call call = {{is_sendfile ? forward_send : forward_copy, (int)flags, at ? *at : -1,
+                            from_at ? *from_at : -1, (int64_t)bytes, 0, 0},
+                           fd,
+                           from};
   const uint32_t servers = page_servers();
   const int64_t began_ns = page_now_ns();
   if (!make(try_copy, &call, 0, result)) return false;
@@ -330,4 +414,61 @@ bool forward_copying(bool is_sendfile, int from, off64_t* from_at, int fd, off64
   if (*result > 0 && from_at) *from_at += *result;
   if (*result > 0 && at) *at += *result;
   return true;
+}
+
+// ---- sync ----------------------------------------------------------------------------------------------------------
+
+static _Atomic bool has_told_all;  // a sync of all files has failed, because there is no relay any more
+
+// True the first time for a descriptor (-1: for all files): that is told once, as the kernel tells of a late write.
+static bool is_to_be_told(int fd) { return fd < 0 ? !atomic_exchange(&has_told_all, true) : file_tell_loss(fd); }
+
+struct sync_call {
+  int fd;
+  bool is_lost;  // the relay has ended, or hangs
+};
+
+static enum attempt try_sync(struct channel* channel, void* call, ssize_t* result) {
+  struct sync_call* const sync = call;
+  const struct forward_request request = {forward_sync, 0, -1, -1, 0, 0, 0};
+  struct forward_answer answer;
+  switch (channel_call(channel, &request, sync->fd, -1, &answer)) {
+    case channel_not_sent: return attempt_again;
+    case channel_unknown:
+    case channel_ended: sync->is_lost = true; return fail(result, EIO);
+    case channel_answered: break;
+  }
+  *result = answer.own ? 0 : answer.result;
+  if (*result < 0) errno = answer.error;
+  return attempt_done;
+}
+
+// Returns the number of errno. While all connections are in use, one is waited for.
+static int sync_through(int fd) {
+  enum { most_wait_ms = 10000, pause_ms = 5 };
+  const int64_t until_ns = page_now_ns() + (int64_t)most_wait_ms * 1000000;
+  struct sync_call call = {fd, false};
+  while (true) {
+    ssize_t result = 0;
+    enum forward_count why = forward_counts;
+    if (make_through(try_sync, &call, 0, &result, &why)) {
+      if (call.is_lost) is_to_be_told(fd);
+      return result < 0 ? errno : 0;
+    }
+    if (!page_has_relayed_writes()) return 0;
+    // Nobody is left who knows where they are.
+    if (why == forward_no_server || why == forward_unserved || why == forward_counts)
+      return is_to_be_told(fd) ? EIO : 0;
+    if (why != forward_no_slot || page_now_ns() >= until_ns) return EIO;
+    const struct timespec pause = {0, pause_ms * 1000000};
+    RAW2(SYS_nanosleep, &pause, NULL);
+  }
+}
+
+int forward_sync_elsewhere(int fd) {
+  if (!forward_is_on || !page_is_relayed() || (fd >= 0 && file_look(fd) == file_direct)) return 0;
+  const int before = errno;
+  const int error = sync_through(fd);
+  errno = before;
+  return error;
 }

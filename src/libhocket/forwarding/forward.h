@@ -26,6 +26,10 @@ struct forward_data {
 // Forwards a read or write. Returns false if nothing was done. Else `result` is that of the call.
 bool forward_access(struct forward_data* data, ssize_t* result);
 
+// Has other nodes sync what they have written of the file (-1: of all files). Returns the number of errno, and keeps
+// errno itself; 0: it is done, or there is nothing to do. The caller's own sync comes after it.
+int forward_sync_elsewhere(int fd);
+
 // Counts a call that the program has made itself, because the run has no servers. Returns its result.
 ssize_t forward_direct(const struct forward_data* data, ssize_t result);
 

@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,6 +11,11 @@
 #include <time.h>
 
 #include "forwarding/raw.h"
+
+// tests/forward/test_page.py has the same numbers of the Python side.
+_Static_assert(offsetof(struct forward_page, first_static) == 20248, "forward_page.py");
+_Static_assert(offsetof(struct forward_page, device) == 20312, "forward_page.py");
+_Static_assert(sizeof(struct forward_page) == 20328, "forward_page.py");
 
 static struct forward_page* page;  // set before `main`, never changed
 static size_t prefix_length;
@@ -57,40 +63,65 @@ const char* page_prefix(size_t* length) {
   return page ? page->prefix : NULL;
 }
 
+bool page_is_of(dev_t device) { return page->device == 0 || page->device == device; }
+
 uint32_t page_epoch(void) { return atomic_load_explicit(&page->epoch, memory_order_acquire); }
 
-uint32_t page_servers(void) {
-  const uint32_t servers = atomic_load_explicit(&page->servers, memory_order_relaxed);
-  return servers < forward_most_servers ? servers : forward_most_servers;
+static const struct forward_servers* servers_of(uint32_t epoch) { return &page->servers[epoch % 2]; }
+
+static uint32_t count_of(const struct forward_servers* servers) {
+  const uint32_t count = atomic_load_explicit(&servers->count, memory_order_relaxed);
+  return count < forward_most_servers ? count : forward_most_servers;
 }
 
-// The writer makes the epoch odd, changes the servers, and makes it even again. A reader that was disturbed reads
-// again; a writer that died in between leaves the reader without a server, after a bounded number of attempts.
-uint32_t page_server(uint32_t process, uint32_t choice, char path[forward_path_bytes]) {
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    const uint32_t epoch = page_epoch();
-    const uint32_t servers = page_servers();
-    if ((epoch & 1) == 0 && servers == 0) return 0;
-    if ((epoch & 1) == 0) {
-      const uint32_t group = page->group > 0 ? page->group : 1;
-      memcpy(path, page->sockets[(process / group + choice) % servers], forward_path_bytes);
-      atomic_thread_fence(memory_order_acquire);
-      if (page_epoch() == epoch) return path[forward_path_bytes - 1] = '\0', epoch;
-    }
-    RAW1(SYS_sched_yield, 0);
-  }
-  return 0;
+static bool is_direct(const struct forward_servers* servers) {
+  return atomic_load_explicit(&servers->direct, memory_order_relaxed) != 0;
+}
+
+uint32_t page_servers(void) { return count_of(servers_of(page_epoch())); }
+bool page_is_direct(void) { return is_direct(servers_of(page_epoch())); }
+
+// A reader never waits for the writer, which may have been stopped anywhere: the writer fills the servers of the next
+// epoch, then changes the epoch. Only a reader that was so slow that there is another epoch by now reads again.
+bool page_server(uint32_t process, uint32_t choice, char path[forward_path_bytes], uint32_t* epoch,
+                 enum forward_count* why) {
+  uint32_t count;
+  do {
+    *epoch = page_epoch();
+    const struct forward_servers* const servers = servers_of(*epoch);
+    const uint32_t group = page->group > 0 ? page->group : 1;
+    count = count_of(servers);
+    *why = is_direct(servers) ? forward_unserved : forward_no_server;
+    if (count > 0) memcpy(path, servers->sockets[(process / group + choice) % count], forward_path_bytes);
+    atomic_thread_fence(memory_order_acquire);
+  } while (page_epoch() != *epoch);
+  path[forward_path_bytes - 1] = '\0';
+  return count > 0;
 }
 
 uint32_t page_new_process(void) { return atomic_fetch_add_explicit(&page->processes, 1, memory_order_relaxed); }
 const char* page_application(void) { return page->application; }
-bool page_is_direct(void) { return atomic_load_explicit(&page->direct, memory_order_relaxed) != 0; }
-// The second half is for a caller that has found no server, while the application was given none.
-bool page_fails_without_servers(void) { return (page->choices & forward_fails) != 0 && !page_is_direct(); }
+bool page_fails_without_servers(void) { return (page->choices & forward_fails) != 0; }
+bool page_is_relayed(void) { return (page->choices & forward_relayed) != 0; }
+bool page_has_relayed_writes(void) { return atomic_load_explicit(&page->relayed_writes, memory_order_acquire) != 0; }
+
+void page_wrote_by_relay(void) {
+  if (!page_has_relayed_writes()) atomic_store_explicit(&page->relayed_writes, 1, memory_order_release);
+}
+
 bool page_collects(void) { return (page->choices & forward_collects) != 0; }
 
 void page_count(enum forward_count what, uint64_t by) {
   if (page) atomic_fetch_add_explicit(&page->counts[what], by, memory_order_relaxed);
+}
+
+void page_count_static(const char name[forward_name_bytes]) {
+  if (!page || atomic_fetch_add(&page->counts[forward_static_programs], 1) != 0) return;
+  memcpy(page->first_static, name, sizeof page->first_static);
+}
+
+void page_uncount_static(void) {
+  if (page) atomic_fetch_sub(&page->counts[forward_static_programs], 1);
 }
 
 int64_t page_now_ns(void) {

@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "forwarding/page_layout.h"
 
@@ -14,11 +15,16 @@ bool page_open(void);
 // Returns the canonical prefix, without a slash at its end, and its length; nullptr if there is no page.
 const char* page_prefix(size_t* length);
 
-// Returns the number of the servers' epoch. It is odd while the servers change.
+// True if servers take files of this device: that of the prefix.
+bool page_is_of(dev_t device);
+
+// Returns the number of the servers' epoch, which changes with them.
 uint32_t page_epoch(void);
-// Copies the path of the socket that the process with this number uses, of the servers of one epoch, and returns that
-// epoch; 0: no server is in use. `choice` counts on from the process's own server, if that one does not answer.
-uint32_t page_server(uint32_t process, uint32_t choice, char path[forward_path_bytes]);
+// Copies the path of the socket that the process with this number uses, and the epoch of the servers that it is of.
+// Returns false if no server is in use, and `why` says if the application was given none (forward_unserved). `choice`
+// counts on from the process's own server, if that one does not answer.
+bool page_server(uint32_t process, uint32_t choice, char path[forward_path_bytes], uint32_t* epoch,
+                 enum forward_count* why);
 // Returns how many servers are in use.
 uint32_t page_servers(void);
 
@@ -31,7 +37,16 @@ bool page_is_direct(void);
 bool page_fails_without_servers(void);
 // True if small writes are collected (close-to-open consistency).
 bool page_collects(void);
+// True if other nodes carry out calls, so that they have to sync files, too.
+bool page_is_relayed(void);
+// True if a process of the run has written through a relay; notes that this one has.
+bool page_has_relayed_writes(void);
+void page_wrote_by_relay(void);
 void page_count(enum forward_count what, uint64_t by);
+// Counts a static program that is about to be executed, and keeps the name of the first one.
+void page_count_static(const char name[forward_name_bytes]);
+// Takes that back, because the execution failed.
+void page_uncount_static(void);
 
 // Returns CLOCK_MONOTONIC in ns, without a system call where the kernel offers that.
 int64_t page_now_ns(void);

@@ -5,11 +5,13 @@
 // other preloaded tools see it. Functions that libc does not call by itself are forwarded here.
 #undef _FORTIFY_SOURCE
 #define _GNU_SOURCE
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,6 +35,7 @@
 #include "forwarding/forward.h"
 #include "forwarding/page.h"
 #include "forwarding/raw.h"
+#include "forwarding/static_programs.h"
 #include "forwarding/wrap.h"
 
 static bool is_redirected;  // libc's functions lead here
@@ -166,12 +169,30 @@ static int descriptor_of(FILE* stream) {
   return fd;
 }
 
+static int descriptor_of_directory(DIR* directory) {
+  const int before = errno;
+  const int fd = directory ? dirfd(directory) : -1;
+  errno = before;
+  return fd;
+}
+
 // Forgets what descriptors are that will refer to something else. Returns the number of errno of a collected write of
 // the first one that has failed; 0: none has.
 static int forget(unsigned from, unsigned to) {
   if (collect_is_on) collect_end(from, to);
   file_forget(from, to);
   return collect_is_on ? collect_take_error((int)from) : 0;
+}
+
+// A file that is emptied at its opening may be one of which something is collected.
+static void before_open(bool empties) {
+  if (collect_is_on && empties) collect_store_all();
+}
+static bool does_empty(const char* mode) { return mode && mode[0] == 'w'; }
+
+static int descriptor_to_reopen(FILE* stream, const char* mode) {
+  before_open(does_empty(mode));
+  return descriptor_of(stream);
 }
 
 // Wraps a function after which descriptors are closed or refer to other files. What it writes by itself is not
@@ -197,10 +218,11 @@ FORGETTING(int, close_range, (unsigned first_fd, unsigned last_fd, int flags), (
            last_fd, result)
 FORGETTING(int, fclose, (FILE * stream), (stream), descriptor_of(stream), from, EOF)
 FORGETTING(int, pclose, (FILE * stream), (stream), descriptor_of(stream), from, result)
+FORGETTING(int, closedir, (DIR * directory), (directory), descriptor_of_directory(directory), from, result)
 FORGETTING(FILE*, freopen, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), from, result)
+           descriptor_to_reopen(stream, mode), from, result)
 FORGETTING(FILE*, freopen64, (const char* path, const char* mode, FILE* stream), (path, mode, stream),
-           descriptor_of(stream), from, result)
+           descriptor_to_reopen(stream, mode), from, result)
 FORGETTING(int, fcloseall, (void), (), 0, UINT_MAX, result)
 
 // Our descriptors are the program's if it has no others left. True if there are some now, and it can try again.
@@ -256,18 +278,11 @@ EXPORT void closefrom(int first) {
 // Wraps a function that returns a new descriptor, of an open file description that this process alone has.
 static int opened(int fd) {
   if (fd < 0) return fd;
+  file_opened(fd);
   if (collect_is_on) collect_opened(fd);
-  if (collect_is_on && !collect_is_mine())
-    file_forget((unsigned)fd, (unsigned)fd);  // the table is the parent's
-  else
-    file_opened(fd);
   return fd;
 }
 
-// A file that is emptied at its opening may be one of which something is collected.
-static void before_open(bool empties) {
-  if (collect_is_on && empties) collect_store_all();
-}
 #define OPENING(name, parameters, arguments)                          \
   KNOWN(name, #name)                                                  \
   EXPORT int name parameters {                                        \
@@ -289,42 +304,61 @@ OPENING(open64, (const char* path, int flags, ...), (path, flags, mode))
 OPENING(openat, (int at, const char* path, int flags, ...), (at, path, flags, mode))
 OPENING(openat64, (int at, const char* path, int flags, ...), (at, path, flags, mode))
 
-#define OPENED(name, parameters, arguments) \
-  KNOWN(name, #name)                        \
-  EXPORT int name parameters {              \
-    NEXT(int, name, #name, parameters);     \
-    before_open(true);                      \
-    return opened(next arguments);          \
+#define OPENED(name, parameters, arguments, empties) \
+  KNOWN(name, #name)                                 \
+  EXPORT int name parameters {                       \
+    NEXT(int, name, #name, parameters);              \
+    before_open(empties);                            \
+    return opened(next arguments);                   \
   }
-OPENED(creat, (const char* path, mode_t mode), (path, mode))
-OPENED(creat64, (const char* path, mode_t mode), (path, mode))
+OPENED(creat, (const char* path, mode_t mode), (path, mode), true)
+OPENED(creat64, (const char* path, mode_t mode), (path, mode), true)
 int __open_2(const char* path, int flags);
 int __open64_2(const char* path, int flags);
 int __openat_2(int at, const char* path, int flags);
 int __openat64_2(int at, const char* path, int flags);
-OPENED(__open_2, (const char* path, int flags), (path, flags))
-OPENED(__open64_2, (const char* path, int flags), (path, flags))
-OPENED(__openat_2, (int at, const char* path, int flags), (at, path, flags))
-OPENED(__openat64_2, (int at, const char* path, int flags), (at, path, flags))
-OPENED(mkstemp, (char* path), (path))
-OPENED(mkstemp64, (char* path), (path))
-OPENED(mkostemp, (char* path, int flags), (path, flags))
-OPENED(mkostemp64, (char* path, int flags), (path, flags))
+OPENED(__open_2, (const char* path, int flags), (path, flags), (flags & O_TRUNC) != 0)
+OPENED(__open64_2, (const char* path, int flags), (path, flags), (flags & O_TRUNC) != 0)
+OPENED(__openat_2, (int at, const char* path, int flags), (at, path, flags), (flags & O_TRUNC) != 0)
+OPENED(__openat64_2, (int at, const char* path, int flags), (at, path, flags), (flags & O_TRUNC) != 0)
+OPENED(mkstemp, (char* path), (path), false)
+OPENED(mkstemp64, (char* path), (path), false)
+OPENED(mkostemp, (char* path, int flags), (path, flags), false)
+OPENED(mkostemp64, (char* path, int flags), (path, flags), false)
 
-#define STREAMING(name, parameters, arguments)            \
+#define STREAMING(name, parameters, arguments, empties)   \
   KNOWN(name, #name)                                      \
   EXPORT FILE* name parameters {                          \
     NEXT(FILE*, name, #name, parameters);                 \
-    before_open(true);                                    \
+    before_open(empties);                                 \
     FILE* stream = next arguments;                        \
     if (!stream && has_room(-1)) stream = next arguments; \
     opened(descriptor_of(stream));                        \
     return stream;                                        \
   }
-STREAMING(fopen, (const char* restrict path, const char* restrict mode), (path, mode))
-STREAMING(fopen64, (const char* restrict path, const char* restrict mode), (path, mode))
-STREAMING(tmpfile, (void), ())
-STREAMING(tmpfile64, (void), ())
+STREAMING(fopen, (const char* restrict path, const char* restrict mode), (path, mode), does_empty(mode))
+STREAMING(fopen64, (const char* restrict path, const char* restrict mode), (path, mode), does_empty(mode))
+STREAMING(tmpfile, (void), (), false)
+STREAMING(tmpfile64, (void), (), false)
+
+// Wraps a function that makes descriptors of no file, so that their first data calls need not look at them.
+#define NO_FILE(name, parameters, arguments, first, second) \
+  KNOWN(name, #name)                                        \
+  EXPORT int name parameters {                              \
+    NEXT(int, name, #name, parameters);                     \
+    const int result = next arguments;                      \
+    if (result < 0) return result;                          \
+    file_is_none(first);                                    \
+    file_is_none(second);                                   \
+    return result;                                          \
+  }
+NO_FILE(pipe, (int ends[2]), (ends), ends[0], ends[1])
+NO_FILE(pipe2, (int ends[2], int flags), (ends, flags), ends[0], ends[1])
+NO_FILE(socketpair, (int family, int type, int protocol, int ends[2]), (family, type, protocol, ends), ends[0], ends[1])
+NO_FILE(socket, (int family, int type, int protocol), (family, type, protocol), result, -1)
+NO_FILE(accept, (int fd, __SOCKADDR_ARG peer, socklen_t* restrict length), (fd, peer, length), result, -1)
+NO_FILE(accept4, (int fd, __SOCKADDR_ARG peer, socklen_t* restrict length, int flags), (fd, peer, length, flags),
+        result, -1)
 
 // Others may have the open file descriptions of this process from now on, and see what it has written.
 static void share_all(void) {
@@ -360,6 +394,16 @@ EXPORT ssize_t sendmsg(int socket, const struct msghdr* message, int flags) {
   NEXT(ssize_t, sendmsg, "sendmsg", (int, const struct msghdr*, int));
   if (message && message->msg_controllen > 0) share_all();
   return next(socket, message, flags);
+}
+
+// libc's execve leads here, by which all of its functions execute programs: also those that search PATH or make a
+// child. This may be a child of vfork.
+static int end_execve(const char* path, char* const arguments[], char* const environment[]) {
+  collect_end_all();
+  const bool is_counted = static_count(AT_FDCWD, path);
+  const long result = RAW3(SYS_execve, path, arguments, environment);
+  if (is_counted) page_uncount_static();
+  return (int)result_of(result);
 }
 
 // Mappings are not forwarded. They are counted, because nobody sees what the program loads and stores there.
@@ -444,11 +488,20 @@ EXPORT long syscall(long number, ...) {
       case SYS_prctl:
         if (a[0] == PR_SET_SECCOMP) give_way();
         break;
+      case SYS_execve: return end_execve((const char*)a[0], (char* const*)a[1], (char* const*)a[2]);
       case SYS_clone:
+        share_all();
+        if (a[0] & CLONE_VM) files_lent_beside();
+        break;
 #ifdef SYS_fork
       case SYS_fork:
 #endif
-      case SYS_clone3: share_all(); break;
+        share_all();
+        break;
+      case SYS_clone3:
+        share_all();
+        files_lent_beside();  // it may have the memory
+        break;
       case SYS_close: forget((unsigned)a[0], (unsigned)a[0]); break;
 #ifdef SYS_dup2
       case SYS_dup2:
@@ -476,8 +529,8 @@ struct redirection {
 #define TO_END(name) \
   { #name, (some_function*)end_##name }
 static const struct redirection redirections[] = {
-    TO_END(read),   TO_END(write),    TO_END(pread64),   TO_END(pwrite64),   TO_END(readv),
-    TO_END(writev), TO_END(preadv64), TO_END(pwritev64), TO_END(preadv64v2), TO_END(pwritev64v2),
+    TO_END(read),     TO_END(write),     TO_END(pread64),    TO_END(pwrite64),    TO_END(readv),  TO_END(writev),
+    TO_END(preadv64), TO_END(pwritev64), TO_END(preadv64v2), TO_END(pwritev64v2), TO_END(execve),
 };
 
 // Redirects libc's functions. All or none: `redirect` fails for the first one where it is forbidden.
@@ -496,6 +549,7 @@ static bool redirect_libc(void) {
 static void begin_child(void) {
   if (!forward_is_on) return;
   channels_forked();
+  files_are_own();
   if (collect_is_on) collect_begin();
   files_shared();
 }

@@ -63,7 +63,7 @@ bool agree_on_held(MPI_Comm comm, const OpenFile& file, int size, MPI_Info info)
   bool held = false;
   if (file.root) {
     const HeldTargets& targets = held_targets();
-    held = targets.has(target_of(file.name)) || targets.has(mpi::hint(info, target_hint));
+    held = targets.has(target_of(file.name)) || targets.has(target_called(mpi::hint(info, target_hint)));
   }
   return size > 1 ? mpi::agree(comm, held ? 1 : 0) != 0 : held;
 }
@@ -162,7 +162,7 @@ bool is_file_held(OpenFile& file, const HeldTargets& held) {
 }
 
 void take_hints(OpenFile& file, MPI_Info info) {
-  std::string target = mpi::hint(info, target_hint);
+  std::string target = target_called(mpi::hint(info, target_hint));
   const auto targets = mpi::find_hint(info, targets_hint);
   if (target.empty() && !targets) return;
   std::string line;

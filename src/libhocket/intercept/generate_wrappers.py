@@ -11,6 +11,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+# Routines that look whether something has arrived. A program may call them at any rate, so they are not logged.
+POLLS = re.compile(r"MPI_(Iprobe|Improbe|Request_get_status|Parrived|Win_test)")
+
 
 @dataclass
 class Parameter:
@@ -68,14 +71,15 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         writes = "true" if kind[0] == "write" else "false"
         plain = f"[&] {{ return unless_data_set(fh, {writes}, {plain}); }}"
     name = f'"{routine.name}"'
-    asked = f"{{{name}, count, datatype}}" if routine.counts() else f"{{{name}}}"
+    place = ", offset" if "_at" in routine.name and routine.of_type("MPI_Offset") else ""
+    asked = f"{{{name}, count, datatype{place}}}" if routine.counts() else f"{{{name}}}"
     # A data access gets a status of libhocket's own if the caller ignores the status: its bytes are counted from it.
     with_status = re.sub(r"\bstatus\b", "filled", plain).replace("[&]", "[&](MPI_Status* filled)", 1)
     match kind:
         case ["init" | "finalize" | "abort" as what]:
             return f"watch_{what}({plain})"
         case ["file"]:
-            return f"watch_file({plain})"
+            return f"watch_file({name}, {plain})"
         case ["open"]:
             renamed = plain.replace("[&]", "[&](const char* other_name, int other_mode)")
             renamed = renamed.replace("filename", "other_name").replace("amode", "other_mode")
@@ -83,9 +87,9 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["close"]:
             return f"watch_close({plain}, fh)"
         case ["hint"]:
-            return f"watch_hint({plain}, fh, info)"
+            return f"watch_hint({name}, {plain}, fh, info)"
         case ["view"]:
-            return f"watch_view({plain}, fh, disp, etype, filetype, datarep, info)"
+            return f"watch_view({name}, {plain}, fh, disp, etype, filetype, datarep, info)"
         case ["size"]:
             return f"watch_size({plain}, fh, size)"
         case ["seek"]:
@@ -97,9 +101,9 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["complete"]:
             requests = routine.of_type("MPI_Request*", "MPI_Request[]")[0]
             count = routine.parameters[0].name if routine.parameters[0].type == "int" else "1"
-            return f"watch_completion({plain}, {count}, {requests})"
+            return f"watch_completion({name}, {plain}, {count}, {requests})"
         case ["comm"]:
-            return f"watch_communication({plain}{payload(routine)})"
+            return f"watch_communication({name}, {plain}, {logged(routine)}{payload(routine)})"
         case ["read" | "write" as direction]:
             return f"watch_independent(AccessDirection::{direction}, {asked}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "collective"]:
@@ -111,7 +115,7 @@ def body(routine: Routine, kind: list[str], symbol: str) -> str:
         case ["read" | "write" as direction, "begin"]:
             return f"watch_begin(AccessDirection::{direction}, {asked}, {plain}, fh)"
         case ["read" | "write" as direction, "end"]:
-            return f"watch_end(AccessDirection::{direction}, {with_status}, fh, status)"
+            return f"watch_end({name}, AccessDirection::{direction}, {with_status}, fh, status)"
         case ["read" | "write" as direction, "start"]:
             return f"watch_start(AccessDirection::{direction}, {asked}, {plain}, fh, request)"
         case ["read" | "write" as direction, "start", "collective"]:
@@ -135,6 +139,49 @@ def payload(routine: Routine) -> str:
     counts = routine.counts()
     types = [p.name for p in routine.parameters if p.type == "MPI_Datatype"]
     return f", {counts[0]}, {types[0]}" if len(counts) == len(types) == 1 else ""
+
+
+def bytes_of(routine: Routine) -> str:
+    """The bytes that this process contributes: what it sends, or what it receives where only that is significant."""
+    names = {parameter.name: parameter for parameter in routine.parameters}
+
+    def scalar(count: str, type_: str) -> str | None:
+        known = count in names and type_ in names and names[count].is_scalar and names[type_].is_scalar
+        return f"mpi::bytes_of({count}, {type_})" if known else None
+
+    def several(counts: str, type_: str) -> str | None:
+        known = {counts, type_, "comm"} <= names.keys() and "eighbor" not in routine.name
+        return f"bytes_of_all({counts}, {type_}, comm)" if known and names[type_].is_scalar else None
+
+    sent = scalar("sendcount", "sendtype") or several("sendcounts", "sendtype")
+    received = scalar("recvcount", "recvtype") or own_part("recvcounts", names)
+    if "catter" in routine.name and received:  # what it receives, as only the root sends
+        sent, received = received, None
+    if sent and received and {"sendbuf", "recvbuf"} <= names.keys():
+        return f"sendbuf == MPI_IN_PLACE ? {received} : {sent}"
+    return (
+        sent
+        or scalar("count", "datatype")
+        or several("recvcounts", "datatype")
+        or scalar("origin_count", "origin_datatype")
+        or "0"
+    )
+
+
+def own_part(counts: str, names: dict[str, Parameter]) -> str | None:
+    """The bytes of this process's own part, where each has a count for all of them (Allgatherv in place)."""
+    known = {counts, "recvtype", "comm"} <= names.keys() and names["recvtype"].is_scalar
+    return f"bytes_of_own({counts}, recvtype, comm)" if known else None
+
+
+def logged(routine: Routine) -> str:
+    """A lambda that returns what the log of calls has of the routine. It runs after the call, if there is a log."""
+    if POLLS.match(routine.name):
+        return "skip_log"
+    peers = [p.name for p in routine.parameters if p.name in ("dest", "source", "root") and p.type == "int"]
+    comms = routine.of_type("MPI_Comm")
+    words = [bytes_of(routine), peers[0] if peers else "-1", comms[0] if comms else "mpi::no_comm()"]
+    return f"[&] {{ return logged_communication({', '.join(words)}); }}"
 
 
 def large_counts(routine: Routine, plain: Routine) -> str | None:

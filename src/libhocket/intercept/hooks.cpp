@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/saturating.hpp"
+#include "mpi_shim/pmpi.hpp"
 #include "process/announced.hpp"
 #include "process/flop_of_phases.hpp"
 #include "process/grants.hpp"
@@ -39,6 +40,34 @@ bool operation_begins(Time start, AsksFor asks_for) {
 }
 
 }  // namespace
+
+void log_completion(const char* routine, const call_log::CallStart& began) noexcept {
+  if (!call_log::is_on() || std::string_view(routine).starts_with("MPI_Test")) return;
+  LoggedCall call;
+  call.kind = CallKind::completion;
+  call_log::add(routine, began, call);
+}
+
+void log_access(const CalledRoutine& called, CallKind kind, const call_log::CallStart& began, const OpenFile* file,
+                std::int64_t bytes, std::optional<MPI_File> handle) noexcept {
+  if (!call_log::is_on()) return;
+  LoggedCall call;
+  call.kind = kind;
+  call.bytes = bytes;
+  MPI_Offset place = -1;
+  if (handle && called.offset && HOCKET_PMPI(File_get_byte_offset)(*handle, *called.offset, &place) == MPI_SUCCESS)
+    call.offset = place;
+  if (file) call.file = call_log::file_number(file->name);
+  call_log::add(called.routine, began, call);
+}
+
+LoggedCall logged_communication(std::int64_t bytes, int peer, MPI_Comm comm) noexcept {
+  LoggedCall call;
+  call.bytes = bytes;
+  call.peer = peer;
+  if (comm != mpi::no_comm()) call.processes = mpi::size_of(comm);
+  return call;
+}
 
 BegunAccess begin_access(OpenFile* file, const CalledRoutine& asked, Time start, bool in_one_call) noexcept {
   if (file) is_accessed(*file);

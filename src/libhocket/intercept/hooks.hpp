@@ -10,6 +10,7 @@
 #include <mpi.h>
 
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
@@ -24,6 +25,7 @@
 #include "mpi_shim/depth.hpp"
 #include "mpi_shim/next.hpp"
 #include "mpi_shim/our_mpi.hpp"
+#include "process/call_log.hpp"
 #include "process/grants.hpp"
 #include "process/lifecycle.hpp"
 #include "process/reporter.hpp"
@@ -68,11 +70,12 @@ inline void communicated(Time start, Time end, std::int64_t bytes) {
 // ---- parts of the hooks that do not depend on the call -------------------------------------------------------------
 
 // The routine of an access and the size that this process passes to it: `count` elements of a type. `count` is 0 if the
-// routine has no such arguments.
+// routine has no such arguments. `offset` is in the file's view, as the program passes it.
 struct CalledRoutine {
   const char* routine;
   MPI_Count count = 0;
   MPI_Datatype type{};
+  std::optional<MPI_Offset> offset{};
 
   std::int64_t bytes() const { return count > 0 ? mpi::bytes_of(count, type) : 0; }
 };
@@ -164,14 +167,40 @@ int watch_abort(Call call) {
   return call();
 }
 
+// Returns what the log has of a communication: the bytes that this process contributes, its peer or -1, and the
+// communicator's size.
+LoggedCall logged_communication(std::int64_t bytes, int peer, MPI_Comm comm) noexcept;
+// Stands for a routine that is not logged.
+struct SkipLog {};
+inline constexpr SkipLog skip_log;
+
+// Returns the bytes of all counts, one for each process of the communicator; 0 if that connects two groups.
+template <class Count>
+std::int64_t bytes_of_all(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+  if (mpi::is_inter(comm)) return 0;
+  MPI_Count sum = 0;
+  for (int rank = 0; rank < mpi::size_of(comm); ++rank) sum += counts[rank];
+  return mpi::bytes_of(sum, type);
+}
+
+// Returns the bytes of this process's count, in the same way.
+template <class Count>
+std::int64_t bytes_of_own(const Count* counts, MPI_Datatype type, MPI_Comm comm) {
+  return mpi::is_inter(comm) ? 0 : mpi::bytes_of(counts[mpi::rank_in(comm)], type);
+}
+
 // Counts communication. `payload` is the routine's count and datatype, if it has one of each and they are significant
-// in every rank; then its bytes are counted too.
-template <class Call, class... Payload>
-int watch_communication(Call call, Payload... payload) {
+// in every rank; then its bytes are counted too. `describe` returns what the log of calls has of the call.
+template <class Call, class Describe, class... Payload>
+int watch_communication(const char* routine, Call call, Describe describe, Payload... payload) {
   const Depth depth;
   if (!depth.watched()) return call();
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   const int rc = call();
+  if constexpr (!std::is_same_v<Describe, SkipLog>) {
+    if (call_log::is_on()) call_log::add(routine, began, describe());
+  }
   const Time end = node_now();
   std::int64_t bytes = 0;
   if constexpr (sizeof...(payload) > 0) {
@@ -181,19 +210,38 @@ int watch_communication(Call call, Payload... payload) {
   return rc;
 }
 
+// Logs a call that waits for what others have begun. Calls that only look are left out: a program may look at any rate.
+void log_completion(const char* routine, const call_log::CallStart& began) noexcept;
+
+// Logs an access of `bytes`, or a routine of a file that is no access. `handle` is the file of a call that succeeded;
+// without one, the log has no offset.
+void log_access(const CalledRoutine& called, CallKind kind, const call_log::CallStart& began, const OpenFile* file,
+                std::int64_t bytes, std::optional<MPI_File> handle = {}) noexcept;
+
+inline std::optional<MPI_File> succeeded(int rc, MPI_File file) {
+  return rc == MPI_SUCCESS ? std::optional<MPI_File>(file) : std::nullopt;
+}
+
+inline CallKind kind_of(AccessDirection direction) {
+  return direction == AccessDirection::read ? CallKind::read : CallKind::write;
+}
+
 // Counts a call that may complete requests: as I/O if one of them is an access, else as communication.
 template <class Call>
-int watch_completion(Call call, int count, const MPI_Request* requests) {
+int watch_completion(const char* routine, Call call, int count, const MPI_Request* requests) {
   const Depth depth;
   if (!depth.watched()) return call();
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   if (!any_started()) {
     const int rc = call();
+    log_completion(routine, began);
     communicated(start, node_now(), 0);
     return rc;
   }
   Completion completion(count, requests);
   const int rc = call();
+  log_completion(routine, began);
   const Time end = node_now();
   if (!completion.done(requests, start, end)) communicated(start, end, 0);
   return rc;
@@ -228,6 +276,7 @@ template <class Call>
                                   MPI_File file, MPI_Status* status) {
   OpenFile* const record = find_file(file);
   FilledStatus filled(status);
+  const call_log::CallStart began = call_log::moment();
   const BegunAccess begun =
       collective ? begin_collective(record, asked, node_now(), true) : begin_access(record, asked, node_now(), true);
   int rc = MPI_SUCCESS;
@@ -236,7 +285,9 @@ template <class Call>
   else
     rc = call(filled.get());
   await_end(begun, record, rc == MPI_SUCCESS, begun.start);
-  end_access(direction, begun, record, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
+  const MPI_Status* const moved = rc == MPI_SUCCESS ? filled.get() : nullptr;
+  log_access(asked, kind_of(direction), began, record, moved ? mpi::bytes_in(*moved) : 0, succeeded(rc, file));
+  end_access(direction, begun, record, node_now(), moved);
   return rc;
 }
 
@@ -282,7 +333,8 @@ int watch_own(const char* routine, Call call, const AccessCall& access, MPI_Stat
     if (is_data_set(access.file)) return file_service.access_own(access, filled);
     return by_library(access.file, [&] { return call(filled); });
   };
-  return watch_independent(access.direction, {routine, access.count, access.type}, own, access.file, status);
+  return watch_independent(access.direction, {routine, access.count, access.type, access.offset}, own, access.file,
+                           status);
 }
 
 template <class Call>
@@ -316,7 +368,8 @@ int watch_served(const char* routine, Call call, const AccessCall& access, MPI_S
     return *rc;
   };
   if (!hot.is_reported()) return count_access(access.direction, serve, status);
-  return pass_access(access.direction, true, {routine, access.count, access.type}, serve, access.file, status);
+  return pass_access(access.direction, true, {routine, access.count, access.type, access.offset}, serve, access.file,
+                     status);
 }
 
 // Counts MPI_File_sync as a collective write of 0 bytes. It has no status, and the bytes that it moves are counted
@@ -342,21 +395,25 @@ int watch_begin(AccessDirection direction, const CalledRoutine& asked, Call call
   const Depth depth;
   if (!depth.watched()) return call();
   OpenFile* const record = find_file(file);
+  const call_log::CallStart began = call_log::moment();
   const BegunAccess begun = begin_collective(record, asked, node_now(), true, RequestPurpose::started);
   const int rc = call();
+  log_access(asked, kind_of(direction), began, record, asked.bytes(), succeeded(rc, file));
   if (rc != MPI_SUCCESS) await_end(begun, record, false, begun.start);
   split_began(direction, begun, record, node_now(), rc == MPI_SUCCESS);
   return rc;
 }
 
 template <class Call>
-int watch_end(AccessDirection direction, Call call, MPI_File file, MPI_Status* status) {
+int watch_end(const char* routine, AccessDirection direction, Call call, MPI_File file, MPI_Status* status) {
   const Depth depth;
   if (!depth.watched()) return call(status);
   OpenFile* const record = find_file(file);
   FilledStatus filled(status);
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   const int rc = call(filled.get());
+  log_completion(routine, began);
   if (record) await_end(record->split, record, rc == MPI_SUCCESS, start);
   split_ended(direction, record, start, node_now(), rc == MPI_SUCCESS ? filled.get() : nullptr);
   return rc;
@@ -364,9 +421,11 @@ int watch_end(AccessDirection direction, Call call, MPI_File file, MPI_Status* s
 
 template <class Call>
 int pass_start(AccessDirection direction, const CalledRoutine& asked, Call call, const BegunAccess& begun,
-               const OpenFile* file, const MPI_Request* request) {
+               const OpenFile* file, MPI_File handle, const MPI_Request* request) {
+  const call_log::CallStart began = call_log::moment();
   const int rc = call();
   const Time end = node_now();
+  log_access(asked, kind_of(direction), began, file, asked.bytes(), succeeded(rc, handle));
   const bool ok = rc == MPI_SUCCESS;
   access_started(direction, begun, file, end, ok ? asked.bytes() : 0, ok ? request : nullptr);
   return rc;
@@ -379,7 +438,7 @@ int watch_start(AccessDirection direction, const CalledRoutine& asked, Call call
   if (!depth.watched()) return call();
   OpenFile* const record = find_file(file);
   const BegunAccess begun = begin_access(record, asked, node_now(), false);
-  return pass_start(direction, asked, call, begun, record, request);
+  return pass_start(direction, asked, call, begun, record, file, request);
 }
 
 // Passes on the start of a nonblocking collective access. MPI forbids a rank to wait for another one here, so only rank
@@ -391,17 +450,19 @@ int watch_collective_start(AccessDirection direction, const CalledRoutine& asked
   if (!depth.watched()) return call();
   OpenFile* const record = find_file(file);
   const BegunAccess begun = begin_collective(record, asked, node_now(), false, RequestPurpose::started);
-  return pass_start(direction, asked, call, begun, record, request);
+  return pass_start(direction, asked, call, begun, record, file, request);
 }
 
 // Counts a file routine that is no data access as I/O time.
 template <class Call>
-int watch_file(Call call) {
+int watch_file(const char* routine, Call call) {
   const Depth depth;
   if (!depth.watched()) return call();
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   const int rc = call();
   const Time end = node_now();
+  log_access({routine}, CallKind::file, began, nullptr, 0);
   file_touched(end, end - start);
   return rc;
 }
@@ -412,10 +473,12 @@ int watch_open(Call call, MPI_Comm comm, const char* name, int mode, MPI_Info in
   if (!depth.watched()) return call(name, mode);
   Opening opening(comm, name, info);
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   // The MPI library opens another file in place of a data set.
   const auto [other_name, other_mode] = file_service.to_be_opened(name, mode);
   const int rc = file_service.opened(comm, name, mode, info, file, call(other_name, other_mode));
   const Time end = node_now();
+  log_access({"MPI_File_open"}, CallKind::file, began, nullptr, 0);
   file_touched(end, end - start);
   opening.done(rc == MPI_SUCCESS, *file, info);
   return rc;
@@ -439,18 +502,20 @@ int watch_close(Call call, const MPI_File* file) {
   if (hot.own_files.load(std::memory_order_relaxed) && hot.is_reported()) store_in_turn(*file);
   const std::shared_ptr<OpenFile> record = take_file(*file);
   const Time start = node_now();
+  const call_log::CallStart began = call_log::moment();
   const int lost = file_service.closes(*file);
   int rc = call();
   if (rc == MPI_SUCCESS) rc = lost;
   const Time end = node_now();
+  log_access({"MPI_File_close"}, CallKind::file, began, record.get(), 0);
   file_touched(end, end - start);
   file_closed(record.get());
   return rc;
 }
 
 template <class Call>
-int watch_hint(Call call, MPI_File file, MPI_Info info) {
-  return watch_file([&] {
+int watch_hint(const char* routine, Call call, MPI_File file, MPI_Info info) {
+  return watch_file(routine, [&] {
     const int rc = call();
     OpenFile* const record = find_file(file);
     if (record && rc == MPI_SUCCESS) take_hints(*record, info);
@@ -460,9 +525,10 @@ int watch_hint(Call call, MPI_File file, MPI_Info info) {
 }
 
 template <class Call>
-int watch_view(Call call, MPI_File file, MPI_Offset displacement, MPI_Datatype etype, MPI_Datatype filetype,
-               const char* representation, MPI_Info info) {
+int watch_view(const char* routine, Call call, MPI_File file, MPI_Offset displacement, MPI_Datatype etype,
+               MPI_Datatype filetype, const char* representation, MPI_Info info) {
   return watch_hint(
+      routine,
       [&] {
         const int rc = call();
         file_service.view_set(file, displacement, etype, filetype, representation, rc == MPI_SUCCESS);

@@ -22,6 +22,7 @@
 #include "intercept/targets.hpp"
 #include "intercept/volume.hpp"
 #include "process/announced.hpp"
+#include "process/call_log.hpp"
 #include "process/deputy.hpp"
 #include "process/identity.hpp"
 #include "process/reporter.hpp"
@@ -98,7 +99,7 @@ constinit StoreByKey store_held = nullptr;  // set before the deputy starts
 DeviceTarget& target_of_errand() {
   if (DeviceTarget* const known = targets.find(errand.device); known && !known->tells_layouts) return *known;
   const std::string path = path_of(errand.fd);
-  const DeviceTarget& device = targets.of(errand.device, tells_layouts(path));
+  const DeviceTarget& device = targets.of(errand.device, tells_layouts(path), errand.fd);
   if (!device.tells_layouts) return targets.of(errand.device);
   DeviceTarget& found = targets.at(device, choose_parts(std::nullopt, layout_of(path)));
   descriptors.settle(errand.fd, errand.device, found.place);
@@ -129,8 +130,8 @@ class PosixAccess {
  public:
   // `worth` maps the start time to the bytes asked for, or to nothing if the access does not count (volume.hpp).
   template <class Worth>
-  PosixAccess(AccessDirection direction, const char* routine, int fd, dev_t device, Worth worth)
-      : direction_(direction), start_(node_now()) {
+  PosixAccess(AccessDirection direction, const char* routine, int fd, std::int64_t at, dev_t device, Worth worth)
+      : direction_(direction), start_(node_now()), routine_(routine), fd_(fd), at_(at), began_(call_log::moment()) {
     const std::optional<std::int64_t> bytes = worth(start_);
     counts_ = bytes.has_value();
     if (!counts_ || begin_at_once(device)) return;
@@ -145,6 +146,7 @@ class PosixAccess {
     CallCounters& activity = writes ? hot.counters.posix_write : hot.counters.posix_read;
     activity.add(moved, now - start_, true);
     if (writes) volume.written(moved);
+    if (call_log::is_on()) log(writes, moved);
     if (!counts_) return volume.passed(now);
     // If MPI has been finalized meanwhile, or a child was forked during the access, there is no connection to hocketd.
     if (!hot.is_active()) return;
@@ -188,6 +190,20 @@ class PosixAccess {
     deputy.release();
   }
 
+  void log(bool writes, std::int64_t moved) const {
+    LoggedCall call;
+    call.kind = writes ? CallKind::write : CallKind::read;
+    call.bytes = moved;
+    const off_t position = at_ == POSIX_AT_POSITION ? lseek(fd_, 0, SEEK_CUR) - moved : at_;
+    call.offset = std::max<std::int64_t>(position, -1);
+    struct stat file {};
+    if (fstat(fd_, &file) == 0) {
+      const std::array<std::uint64_t, 2> place = {file.st_dev, file.st_ino};
+      call.file = call_log::file_number({reinterpret_cast<const char*>(place.data()), sizeof place});
+    }
+    call_log::add(routine_, began_, call);
+  }
+
   void leave(Time now, std::int64_t moved) const {
     const NotCancelled not_cancelled;
     if (begun_.burst) {
@@ -203,6 +219,10 @@ class PosixAccess {
   const Inside inside_;
   AccessDirection direction_;
   Time start_;
+  const char* routine_;
+  int fd_;
+  std::int64_t at_;
+  call_log::CallStart began_;
   bool counts_ = false;
   DeviceTarget* target_ = nullptr;
   BegunAccess begun_;
@@ -254,12 +274,12 @@ void show_if(Find find) {
 }
 
 template <class Worth>
-bool begin(AccessDirection direction, const char* routine, int fd, Worth worth) {
+bool begin(AccessDirection direction, const char* routine, int fd, std::int64_t at, Worth worth) {
   if (!posix_watched() || fd <= STDERR_FILENO) return false;
   const SameErrno same;
   const std::optional<dev_t> device = descriptors.device_of(fd);
   if (!device) return false;
-  new (under_way.data()) PosixAccess(direction, routine, fd, *device, worth);
+  new (under_way.data()) PosixAccess(direction, routine, fd, at, *device, worth);
   return true;
 }
 
@@ -267,19 +287,24 @@ std::optional<std::int64_t> bytes_if(bool counts, std::int64_t bytes) {
   return counts ? std::optional(bytes) : std::nullopt;
 }
 
-bool begin_bytes(bool writes, const char* routine, int fd, std::int64_t bytes) {
-  return begin(writes ? AccessDirection::write : AccessDirection::read, routine, fd,
+bool begin_bytes_at(bool writes, const char* routine, int fd, std::int64_t bytes, std::int64_t at) {
+  return begin(writes ? AccessDirection::write : AccessDirection::read, routine, fd, at,
                [&](Time now) { return bytes_if(volume.counts(bytes, now, identity().settings.phase_gap), bytes); });
 }
 
+bool begin_bytes(bool writes, const char* routine, int fd, std::int64_t bytes) {
+  return begin_bytes_at(writes, routine, fd, bytes, POSIX_ANYWHERE);
+}
+
 bool begin_sync(const char* routine, int fd) {
-  return begin(AccessDirection::write, routine, fd, [](Time now) { return bytes_if(volume.sync_counts(now), 0); });
+  return begin(AccessDirection::write, routine, fd, POSIX_ANYWHERE,
+               [](Time now) { return bytes_if(volume.sync_counts(now), 0); });
 }
 
 std::string applicant_of(int fd) {
   struct stat file {};
   event::StartIo asked;
-  if (fstat(fd, &file) == 0) asked.target = target_of(file.st_dev);
+  if (fstat(fd, &file) == 0) asked.target = target_of(file.st_dev, fd);
   return applicant_at(asked);
 }
 
@@ -295,12 +320,12 @@ using namespace hocket::runtime;
 
 bool posix_watched() { return hot.is_posix_watched() && !Inside::any(); }
 
-bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count) {
+bool posix_begin(bool writes, const char* routine, int fd, const iovec* parts, int count, std::int64_t at) {
   posix_show(fd);
   std::int64_t bytes = 0;
   for (int i = 0; i < count && i < IOV_MAX && bytes < posix::most_of_a_call; ++i)
     bytes += static_cast<std::int64_t>(std::min<std::size_t>(parts[i].iov_len, posix::most_of_a_call));
-  return posix::begin_bytes(writes, routine, fd, std::min(bytes, posix::most_of_a_call));
+  return posix::begin_bytes_at(writes, routine, fd, std::min(bytes, posix::most_of_a_call), at);
 }
 
 bool posix_begin_sync(const char* routine, int fd) {

@@ -27,9 +27,16 @@ void posix_watch_ends(void);
 // Returns true if the program's calls are watched now, in this thread.
 bool posix_watched(void);
 
-// Begins an access of all `count` parts together; may block until a grant comes. Returns false if the access is not
-// watched. Otherwise the thread must call `posix_end` next. Both leave errno as it is.
-bool posix_begin(bool writes, const char* routine, int fd, const struct iovec* parts, int count);
+// The beginning of an access that has no given offset.
+enum {
+  POSIX_AT_POSITION = -1,  // of the descriptor, which the call moves
+  POSIX_ANYWHERE = -2      // nobody can tell
+};
+
+// Begins an access of all `count` parts together; may block until a grant comes. `at`: offset in the file, or one of
+// the values above. Returns false if the access is not watched. Otherwise the thread must call `posix_end` next. Both
+// leave errno as it is.
+bool posix_begin(bool writes, const char* routine, int fd, const struct iovec* parts, int count, int64_t at);
 // Begins a sync: a write of 0 bytes that may take as long as all writes before it. Otherwise as `posix_begin`.
 bool posix_begin_sync(const char* routine, int fd);
 // Ends the access. `moved` is in bytes; less than 0 means that the call failed.

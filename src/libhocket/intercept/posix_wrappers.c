@@ -72,48 +72,51 @@ static void* look_up(_Atomic(void*)* known, const char* name) {
   }
 
 #define ONE(bytes) &(struct iovec){NULL, bytes}, 1
-#define BLOCK(writes, name, parameters, arguments) \
-  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, ONE(bytes)), result)
-#define PARTS(writes, name, parameters, arguments) \
-  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, parts, count), result)
+// The last argument of both is the offset: POSIX_AT_POSITION, or the parameter `at`, which has the same value for it.
+#define BLOCK(writes, name, parameters, arguments, offset) \
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, ONE(bytes), offset), result)
+#define PARTS(writes, name, parameters, arguments, offset)                                                        \
+  WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, posix_begin(writes, #name, fd, parts, count, offset), \
+       result)
 
-BLOCK(false, read, (int fd, void* data, size_t bytes), (fd, data, bytes))
-BLOCK(true, write, (int fd, const void* data, size_t bytes), (fd, data, bytes))
-BLOCK(false, pread, (int fd, void* data, size_t bytes, off_t at), (fd, data, bytes, at))
-BLOCK(false, pread64, (int fd, void* data, size_t bytes, off64_t at), (fd, data, bytes, at))
-BLOCK(true, pwrite, (int fd, const void* data, size_t bytes, off_t at), (fd, data, bytes, at))
-BLOCK(true, pwrite64, (int fd, const void* data, size_t bytes, off64_t at), (fd, data, bytes, at))
-PARTS(false, readv, (int fd, const struct iovec* parts, int count), (fd, parts, count))
-PARTS(true, writev, (int fd, const struct iovec* parts, int count), (fd, parts, count))
-PARTS(false, preadv, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at))
-PARTS(false, preadv64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at))
-PARTS(true, pwritev, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at))
-PARTS(true, pwritev64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at))
+BLOCK(false, read, (int fd, void* data, size_t bytes), (fd, data, bytes), POSIX_AT_POSITION)
+BLOCK(true, write, (int fd, const void* data, size_t bytes), (fd, data, bytes), POSIX_AT_POSITION)
+BLOCK(false, pread, (int fd, void* data, size_t bytes, off_t at), (fd, data, bytes, at), at)
+BLOCK(false, pread64, (int fd, void* data, size_t bytes, off64_t at), (fd, data, bytes, at), at)
+BLOCK(true, pwrite, (int fd, const void* data, size_t bytes, off_t at), (fd, data, bytes, at), at)
+BLOCK(true, pwrite64, (int fd, const void* data, size_t bytes, off64_t at), (fd, data, bytes, at), at)
+PARTS(false, readv, (int fd, const struct iovec* parts, int count), (fd, parts, count), POSIX_AT_POSITION)
+PARTS(true, writev, (int fd, const struct iovec* parts, int count), (fd, parts, count), POSIX_AT_POSITION)
+PARTS(false, preadv, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at), at)
+PARTS(false, preadv64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at), at)
+PARTS(true, pwritev, (int fd, const struct iovec* parts, int count, off_t at), (fd, parts, count, at), at)
+PARTS(true, pwritev64, (int fd, const struct iovec* parts, int count, off64_t at), (fd, parts, count, at), at)
 PARTS(false, preadv2, (int fd, const struct iovec* parts, int count, off_t at, int flags),
-      (fd, parts, count, at, flags))
+      (fd, parts, count, at, flags), at)
 PARTS(false, preadv64v2, (int fd, const struct iovec* parts, int count, off64_t at, int flags),
-      (fd, parts, count, at, flags))
+      (fd, parts, count, at, flags), at)
 PARTS(true, pwritev2, (int fd, const struct iovec* parts, int count, off_t at, int flags),
-      (fd, parts, count, at, flags))
+      (fd, parts, count, at, flags), at)
 PARTS(true, pwritev64v2, (int fd, const struct iovec* parts, int count, off64_t at, int flags),
-      (fd, parts, count, at, flags))
+      (fd, parts, count, at, flags), at)
 
 // The checked forms that _FORTIFY_SOURCE uses; `room` is the buffer's size as the compiler knows it.
 ssize_t __read_chk(int fd, void* data, size_t bytes, size_t room);
 ssize_t __pread_chk(int fd, void* data, size_t bytes, off_t at, size_t room);
 ssize_t __pread64_chk(int fd, void* data, size_t bytes, off64_t at, size_t room);
-BLOCK(false, __read_chk, (int fd, void* data, size_t bytes, size_t room), (fd, data, bytes, room))
-BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), (fd, data, bytes, at, room))
-BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room))
+BLOCK(false, __read_chk, (int fd, void* data, size_t bytes, size_t room), (fd, data, bytes, room), POSIX_AT_POSITION)
+BLOCK(false, __pread_chk, (int fd, void* data, size_t bytes, off_t at, size_t room), (fd, data, bytes, at, room), at)
+BLOCK(false, __pread64_chk, (int fd, void* data, size_t bytes, off64_t at, size_t room), (fd, data, bytes, at, room),
+      at)
 
 // Copies from file to file count as writes to the second file.
-#define COPY(name, parameters, arguments)                   \
+#define COPY(name, parameters, arguments, offset)           \
   WRAP(EXPORT, name, #name, ssize_t, parameters, arguments, \
-       (posix_show(from), posix_begin(true, #name, fd, ONE(bytes))), result)
+       (posix_show(from), posix_begin(true, #name, fd, ONE(bytes), offset)), result)
 COPY(copy_file_range, (int from, off64_t* from_at, int fd, off64_t* at, size_t bytes, unsigned flags),
-     (from, from_at, fd, at, bytes, flags))
-COPY(sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes))
-COPY(sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes))
+     (from, from_at, fd, at, bytes, flags), at ? POSIX_ANYWHERE : POSIX_AT_POSITION)
+COPY(sendfile, (int fd, int from, off_t* at, size_t bytes), (fd, from, at, bytes), POSIX_AT_POSITION)
+COPY(sendfile64, (int fd, int from, off64_t* at, size_t bytes), (fd, from, at, bytes), POSIX_AT_POSITION)
 
 #define SYNC(name) WRAP(EXPORT, name, #name, int, (int fd), (fd), posix_begin_sync(#name, fd), 0)
 
@@ -146,7 +149,7 @@ static bool begin_stream(bool writes, const char* routine, FILE* stream, size_t 
   if (!posix_watched()) return show_stream(stream), false;
   const int fd = descriptor_of(stream);
   if (fd <= STDERR_FILENO) return false;
-  const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes));
+  const bool begun = posix_begin(writes, routine, fd, ONE(passed[writes] + bytes), POSIX_ANYWHERE);
   if (!begun) passed[writes] = 0;  // the stream is no regular file, and those of the small calls may be none either
   return begun;
 }

@@ -32,9 +32,10 @@ class Targets {
   DeviceTarget* find(Place place) const {
     return find_if([place](const DeviceTarget& one) { return one.place == place; });
   }
-  DeviceTarget& of(dev_t device, bool tells_layouts = false) {
+  // `descriptor`: a file on the device, if there is one.
+  DeviceTarget& of(dev_t device, bool tells_layouts = false, int descriptor = -1) {
     if (DeviceTarget* const known = find(device)) return *known;
-    return add(device, target_of(device), {}, tells_layouts);
+    return add(device, target_of(device, descriptor), {}, tells_layouts);
   }
   // Returns the target of files on these parts of the device. After `most_parts_sets` different ones, further files use
   // the whole device.

@@ -14,8 +14,8 @@ TEST(Targets, AreMadeOnceForEachDevice) {
   static constinit Targets targets;
   DeviceTarget& first = targets.of(makedev(8, 1));
   DeviceTarget& second = targets.of(makedev(0, 23));
-  EXPECT_EQ(first.name, "dev:8:1");
-  EXPECT_EQ(second.name, "dev:0:23");
+  EXPECT_EQ(first.name, target_of(makedev(8, 1)));
+  EXPECT_EQ(second.name, target_of(makedev(0, 23)));
   EXPECT_EQ(first.burst, nullptr);
   EXPECT_EQ(&targets.of(makedev(8, 1)), &first);
   EXPECT_EQ(&targets.of(makedev(0, 23)), &second);
@@ -30,7 +30,7 @@ TEST(Targets, OfOneDeviceDifferByTheirParts) {
   EXPECT_EQ(&targets.at(device, {.names = "ost1"}), &first);
   EXPECT_EQ(targets.find(second.place), &second);
   EXPECT_EQ(targets.find(whole.place), &whole);
-  EXPECT_EQ(second.name, "dev:8:1");
+  EXPECT_EQ(second.name, device.name);
   EXPECT_TRUE(targets.find(makedev(8, 1))->tells_layouts);
   EXPECT_FALSE(first.tells_layouts || whole.tells_layouts);
   for (int i = 0; i < 200; ++i) {

@@ -23,7 +23,7 @@ template <class Type>
 Type from_word(Word word) {
   static_assert(sizeof(Type) <= sizeof(Word) && (std::is_pointer_v<Type> || std::is_integral_v<Type>));
   if constexpr (std::is_pointer_v<Type>)
-    return reinterpret_cast<Type>(word);
+    return reinterpret_cast<Type>(word);  // NOLINT(performance-no-int-to-ptr): MPI's argument is a pointer
   else
     return static_cast<Type>(word);
 }
@@ -60,7 +60,7 @@ struct LargeRoutine {
       std::unique_ptr<int[]>& array = arrays[at++];
       if (argument != LargeArgument::counts || word == 0) return word;
       array = std::make_unique<int[]>(length);
-      const auto* from = reinterpret_cast<const std::int64_t*>(word);
+      const auto* from = from_word<const std::int64_t*>(word);
       std::transform(from, from + length, array.get(), [](std::int64_t count) { return static_cast<int>(count); });
       return reinterpret_cast<Word>(array.get());
     };

@@ -10,21 +10,18 @@
 namespace hocket::runtime {
 namespace {
 
+using redistribute::ElementDistribution;
 using redistribute::ElementRange;
+using redistribute::Extents;
 using redistribute::Partition;
-using redistribute::Roles;
-
-constexpr auto length_bytes = static_cast<std::int64_t>(sizeof(std::int64_t));
-
-// Returns the position of `rank` in `ranks`, or -1.
-int index_of(const std::vector<int>& ranks, int rank) {
-  const auto found = std::find(ranks.begin(), ranks.end(), rank);
-  return found == ranks.end() ? -1 : static_cast<int>(found - ranks.begin());
-}
 
 // Returns the part of `rank`; empty for a rank that holds none, such as -1.
 ElementRange part_of(const Partition& shares, int rank) {
   return rank >= 0 && rank < shares.parts() ? shares.part(rank) : ElementRange{};
+}
+
+Extents extents_of(const ElementDistribution& shares, int rank) {
+  return rank >= 0 && rank < shares.parts() ? shares.extents(rank) : Extents{};
 }
 
 // Returns an FNV-1a hash computed by words; it detects accidents, not attacks.
@@ -48,25 +45,37 @@ std::uint64_t hash(std::uint64_t seed, std::string_view text) { return hash(seed
 
 // ---- registration ------------------------------------------------------------------------------------------------
 
-bool Arrays::add(const Spec& spec, int rank, int processes) {
+// Returns the number of an equal distribution if there is one: a process that joined may know it by the briefing.
+int Arrays::add_distribution(const RegisteredDistribution& distribution) {
+  const auto found = std::find(registered_.begin(), registered_.end(), distribution);
+  if (found != registered_.end()) return static_cast<int>(found - registered_.begin());
+  registered_.push_back(distribution);
+  return static_cast<int>(registered_.size()) - 1;
+}
+
+bool Arrays::add(const Spec& spec, int rank, const std::vector<double>& weights) {
   MovingArray part;
+  part.id = next_id_++;  // also if memory has run out here: it must be the same in all processes
   part.name = spec.name;
   part.element_bytes = spec.element_bytes;
   part.length = spec.length;
   part.sharing = spec.sharing;
-  part.matrix = spec.matrix;
+  part.registered = spec.registered;
+  if (spec.sharing == ArrayDistribution::like_rows)
+    part.matrix = static_cast<std::size_t>(registered_[spec.registered].matrix);
   part.constant = spec.constant;
   part.pointer = spec.pointer;
-  part.shares = spec.sharing == ArrayDistribution::like_rows ? matrices_[spec.matrix].rows
-                                                             : Partition::block(spec.length, std::max(1, processes));
+  part.allocator = allocator_;
+  part.shares = shares_of(part, spec.length, weights);
   // A process that joins later gets its data with the first redistribution.
   const std::int64_t held = rank < 0                                        ? 0
                             : spec.sharing == ArrayDistribution::replicated ? spec.length
-                                                                            : part_of(part.shares, rank).count();
-  part.memory = Memory::allocate(held * spec.element_bytes);
+                                                                            : count(extents_of(part.shares, rank));
+  part.memory = Memory::allocate(held * spec.element_bytes, allocator_);
   if (!part.memory.data()) return false;
-  *part.pointer = part.memory.data();
+  part.show();
   parts_.push_back(std::move(part));
+  changed_ = true;
   return true;
 }
 
@@ -75,13 +84,15 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
   matrix.spec = spec;
   matrix.rows = Partition::block(spec.rows, std::max(1, processes));
   matrix.held_rows = part_of(matrix.rows, rank).count();
-  matrix.starts = Memory::allocate((matrix.held_rows + 1) * length_bytes);
+  matrix.allocator = allocator_;
+  matrix.starts = Memory::allocate((matrix.held_rows + 1) * length_bytes, allocator_);
   if (!matrix.starts.data()) return -1;
-  *spec.starts = matrix.starts.data();
+  show_starts(matrix);
   // The three parts follow each other, and first_part names the first.
   matrix.first_part = parts_.size();
   const auto add_part = [&](MovingArray::Of of, std::int64_t element_bytes, void** pointer) {
     MovingArray part;
+    part.id = next_id_++;
     part.name = spec.name;
     part.element_bytes = element_bytes;
     part.sharing = spec.sharing;
@@ -89,12 +100,13 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
     part.of = of;
     part.constant = spec.constant;
     part.pointer = pointer;
+    part.allocator = allocator_;
     if (of == MovingArray::Of::lengths) {
       part.length = spec.rows;
       part.shares = matrix.rows;
     } else {
-      part.memory = Memory::allocate(0);
-      *pointer = part.memory.data();
+      part.memory = Memory::allocate(0, allocator_);
+      part.show();
     }
     parts_.push_back(std::move(part));
   };
@@ -102,7 +114,16 @@ int Arrays::add_matrix(const MatrixSpec& spec, int rank, int processes) {
   add_part(MovingArray::Of::columns, spec.column_bytes, spec.columns);
   add_part(MovingArray::Of::values, spec.value_bytes, spec.values);
   matrices_.push_back(std::move(matrix));
-  return static_cast<int>(matrices_.size()) - 1;
+  RegisteredDistribution like_rows;
+  like_rows.sharing = ArrayDistribution::like_rows;
+  like_rows.matrix = static_cast<std::int64_t>(matrices_.size()) - 1;
+  return add_distribution(like_rows);
+}
+
+// Sets the program's pointer. The first start is 0 even if the program has allocated the memory.
+void Arrays::show_starts(Matrix& matrix) {
+  *matrix.spec.starts = matrix.starts.data();
+  if (matrix.starts.data()) reinterpret_cast<std::int64_t*>(matrix.starts.data())[0] = 0;
 }
 
 bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
@@ -110,10 +131,10 @@ bool Arrays::reserve_nonzeros(std::size_t matrix, std::int64_t nonzeros) {
   // Columns and values follow the row lengths.
   for (const std::size_t index : {of.first_part + 1, of.first_part + 2}) {
     MovingArray& part = parts_[index];
-    Memory room = Memory::allocate(nonzeros * part.element_bytes);
+    Memory room = Memory::allocate(nonzeros * part.element_bytes, part.allocator);
     if (!room.data()) return false;
     part.memory = std::move(room);
-    *part.pointer = part.memory.data();
+    part.show();
   }
   of.reserved = nonzeros;
   return true;
@@ -154,6 +175,88 @@ bool Arrays::count_nonzeros(MPI_Comm comm, int rank, int processes) {
   return true;
 }
 
+// ---- changes after the start -------------------------------------------------------------------------------------
+
+void Arrays::begin() { registry_ = registry(); }
+
+bool Arrays::is_unclaimed(std::string_view name) const {
+  const int array = find(name);
+  return array >= 0 && !parts_[static_cast<std::size_t>(array)].pointer;
+}
+
+bool Arrays::claim(const Spec& spec, int rank) {
+  MovingArray& part = parts_[static_cast<std::size_t>(find(spec.name))];
+  if (part.element_bytes != spec.element_bytes || part.length != spec.length || part.sharing != spec.sharing ||
+      part.registered != spec.registered || part.constant != spec.constant)
+    return false;
+  part.pointer = spec.pointer;
+  part.allocator = allocator_;
+  if (allocator_.resize) {
+    const std::int64_t bytes = part.element_bytes * count(extents(find(spec.name), rank));
+    Memory own = Memory::allocate(bytes, allocator_);
+    if (!own.data()) return false;
+    std::memcpy(own.data(), part.memory.data(), static_cast<std::size_t>(bytes));
+    part.memory = std::move(own);
+  }
+  part.show();
+  return true;
+}
+
+Arrays::Spec Arrays::spec(int array) const {
+  const MovingArray& part = parts_[static_cast<std::size_t>(array)];
+  return {part.name, part.element_bytes, part.length, part.sharing, part.registered, part.constant, part.pointer};
+}
+
+void Arrays::drop(int array) {
+  const auto place = parts_.begin() + array;
+  if (place->pointer) *place->pointer = nullptr;
+  parts_.erase(place);
+  index_matrices();
+  changed_ = true;
+}
+
+std::string Arrays::fixed_length(int array) const {
+  switch (parts_[static_cast<std::size_t>(array)].sharing) {
+    case ArrayDistribution::like_rows: return "it has as many elements as its matrix has rows";
+    case ArrayDistribution::rectangles: return "it has as many elements as its rows and columns say";
+    default: return {};
+  }
+}
+
+Result<ArrayTransfer> Arrays::begin_length(int array, std::int64_t length, int rank,
+                                           const std::vector<double>& weights) {
+  MovingArray& part = parts_[static_cast<std::size_t>(array)];
+  redistribute::Roles roles;
+  for (int r = 0; r < static_cast<int>(weights.size()); ++r) roles.sources.push_back(r);
+  roles.targets = roles.sources;
+  part.next_shares = shares_of(part, length, weights);
+  const bool replicated = part.sharing == ArrayDistribution::replicated;
+  const auto plan = replicated ? redistribute::plan_replicated(part.length, length, roles, rank)
+                               : redistribute::plan(part.shares, part.next_shares, roles, rank);
+  part.next = Memory::allocate(plan.after * part.element_bytes, part.allocator);
+  if (!part.next.data()) return Error{"no memory"};
+  // New elements come last in the memory of each process.
+  std::int64_t fresh = replicated ? std::max<std::int64_t>(0, length - part.length) : 0;
+  for (const ElementRange& range : replicated ? Extents{} : part.next_shares.extents(rank))
+    fresh += std::max<std::int64_t>(0, range.end - std::max(range.first, part.length));
+  std::memset(part.next.data() + (plan.after - fresh) * part.element_bytes, 0,
+              static_cast<std::size_t>(fresh * part.element_bytes));
+  return ArrayTransfer{part.memory.data(), part.next.data(), part.element_bytes, plan};
+}
+
+void Arrays::end_length(int array, std::int64_t length, bool give_up) {
+  MovingArray& part = parts_[static_cast<std::size_t>(array)];
+  Memory next = std::exchange(part.next, {});
+  ++part.version;  // data that have arrived for a reconfiguration in progress are gone
+  part.planned = part.arrived = part.moving = false;
+  changed_ = true;
+  if (give_up) return;
+  part.memory = std::move(next);
+  part.shares = part.next_shares;
+  part.length = length;
+  part.show();
+}
+
 // ---- what is asked about them ------------------------------------------------------------------------------------
 
 int Arrays::find(std::string_view name) const {
@@ -168,9 +271,37 @@ int Arrays::find_matrix(std::string_view name) const {
   return -1;
 }
 
+Extents Arrays::extents(int array, int rank) const {
+  const MovingArray& part = parts_[static_cast<std::size_t>(array)];
+  if (part.sharing != ArrayDistribution::replicated) return extents_of(part.shares, rank);
+  return part.length > 0 ? Extents{{0, part.length}} : Extents{};
+}
+
+std::vector<Arrays::HeldArray> Arrays::held_by(int rank) const {
+  std::vector<HeldArray> held;
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const MovingArray& part = parts_[i];
+    const std::int64_t bytes = redistribute::count(extents(static_cast<int>(i), rank)) * part.element_bytes;
+    held.push_back({part.name, bytes, part.constant, part.sharing == ArrayDistribution::replicated});
+  }
+  return held;
+}
+
 ElementRange Arrays::range(int array, int rank) const {
   const MovingArray& part = parts_[static_cast<std::size_t>(array)];
-  return part.sharing == ArrayDistribution::replicated ? ElementRange{0, part.length} : part_of(part.shares, rank);
+  if (part.sharing == ArrayDistribution::replicated) return {0, part.length};
+  return part_of(*part.shares.ranges(), rank);
+}
+
+bool Arrays::has_ranges(int array) const { return parts_[static_cast<std::size_t>(array)].shares.ranges() != nullptr; }
+
+std::optional<redistribute::Rectangle> Arrays::rectangle(int array, int rank) const {
+  const MovingArray& part = parts_[static_cast<std::size_t>(array)];
+  if (part.sharing != ArrayDistribution::rectangles) return std::nullopt;
+  const int parts = part.shares.parts();
+  if (rank < 0 || rank >= parts) return redistribute::Rectangle{};
+  const RegisteredDistribution& matrix = registered_[part.registered];
+  return redistribute::rectangle_of(matrix.rows, matrix.columns, parts, rank);
 }
 
 ElementRange Arrays::rows_of(int matrix, int rank) const {
@@ -179,7 +310,7 @@ ElementRange Arrays::rows_of(int matrix, int rank) const {
 
 const Partition* Arrays::weighted() const {
   for (const MovingArray& part : parts_)
-    if (part.sharing == ArrayDistribution::weighted) return &part.shares;
+    if (part.sharing == ArrayDistribution::weighted) return part.shares.ranges();
   return nullptr;
 }
 
@@ -195,272 +326,129 @@ double Arrays::weighted_bytes() const {
 }
 
 std::uint64_t Arrays::registry() const {
+  if (registry_) return *registry_;
   std::uint64_t value = parts_.size();
   for (const MovingArray& part : parts_) {
     value = hash(value, part.name);
     // The number of nonzeros is unknown at registration, so it is left out.
     const bool known = part.of == MovingArray::Of::array || part.of == MovingArray::Of::lengths;
-    const std::array<std::int64_t, 5> numbers{part.element_bytes, known ? part.length : 0,
-                                              static_cast<std::int64_t>(part.sharing), part.constant,
+    const std::array<std::int64_t, 6> numbers{part.element_bytes,
+                                              known ? part.length : 0,
+                                              static_cast<std::int64_t>(part.sharing),
+                                              static_cast<std::int64_t>(part.registered),
+                                              part.constant,
                                               static_cast<std::int64_t>(part.of)};
     value = hash(value, std::as_bytes(std::span(numbers)));
   }
+  for (const RegisteredDistribution& d : registered_) {
+    const std::array<std::int64_t, 5> numbers{static_cast<std::int64_t>(d.sharing), d.matrix, d.block, d.rows,
+                                              d.columns};
+    value = hash(value, std::as_bytes(std::span(numbers)));
+  }
   return value;
-}
-
-// Specs are not sent: each process has registered them, and registry() compares them.
-void Arrays::brief(Blob& blob) const {
-  for (const MovingArray& part : parts_) {
-    blob.put(part.length);
-    blob.put(std::vector<std::int64_t>(part.shares.bounds().begin(), part.shares.bounds().end()));
-  }
-  for (const Matrix& matrix : matrices_)
-    blob.put(std::vector<std::int64_t>(matrix.rows.bounds().begin(), matrix.rows.bounds().end()));
-}
-
-void Arrays::take_briefing(Blob& blob) {
-  std::vector<std::int64_t> bounds;
-  for (MovingArray& part : parts_) {
-    blob.take(part.length);
-    blob.take(bounds);
-    part.shares = Partition(bounds);
-  }
-  for (Matrix& matrix : matrices_) {
-    blob.take(bounds);
-    matrix.rows = Partition(bounds);
-  }
-}
-
-// ---- plans -------------------------------------------------------------------------------------------------------
-
-// Finds the rows at which the parts begin, and the nonzeros before each, from the ranks that hold these rows. Source k
-// knows the nonzeros before each row in (first, end] of its part; a maximum over all ranks collects the results.
-// Collective.
-bool Arrays::find_bounds(MPI_Comm all, const Matrix& matrix, int source, std::vector<std::int64_t>& rows,
-                         std::vector<std::int64_t>& nonzeros, bool by_nonzeros) const {
-  const Partition& counts = parts_[matrix.first_part + 1].shares;
-  const std::int64_t total = counts.length();
-  const auto parts = static_cast<std::int64_t>(rows.size()) - 1;
-  const ElementRange own = source < 0 ? ElementRange{} : part_of(matrix.rows, source);
-  const std::int64_t before = source < 0 ? 0 : part_of(counts, source).first;
-  const auto starts = starts_of(matrix);
-  if (by_nonzeros && total > 0) {
-    std::fill(rows.begin(), rows.end(), 0);
-    for (std::int64_t k = 1; k < parts && own.count() > 0; ++k) {
-      // Computes ceil(k * total / parts) without an overflow of k * total.
-      const std::int64_t wanted = k * (total / parts) + (k * (total % parts) + parts - 1) / parts - before;
-      if (wanted <= 0 || wanted > starts.back()) continue;
-      const auto row = std::lower_bound(starts.begin(), starts.end(), wanted) - starts.begin();
-      rows[static_cast<std::size_t>(k)] = own.first + row;
-    }
-    rows.back() = matrix.spec.rows;
-    if (!mpi::largest(all, rows)) return false;
-    // Empty parts found no row of their own and begin where the part before ends.
-    for (std::size_t k = 1; k < rows.size(); ++k) rows[k] = std::max(rows[k], rows[k - 1]);
-  }
-  // Each bound is known to the one source whose rows contain it; the others contribute 0 to the maximum.
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const bool known = rows[k] > own.first && rows[k] <= own.end;
-    nonzeros[k] = known ? before + starts[static_cast<std::size_t>(rows[k] - own.first)] : 0;
-  }
-  return mpi::largest(all, nonzeros);
-}
-
-// Computes the new distribution of a matrix's rows and nonzeros. Collective.
-bool Arrays::plan_rows(MPI_Comm all, Matrix& matrix, const Roles& roles, int rank, const std::vector<double>& weights) {
-  const int targets = static_cast<int>(roles.targets.size());
-  const ArrayDistribution sharing = matrix.spec.sharing;
-  const Partition wished = sharing == ArrayDistribution::weighted ? Partition::weighted(matrix.spec.rows, weights)
-                                                                  : Partition::block(matrix.spec.rows, targets);
-  std::vector<std::int64_t> rows(wished.bounds().begin(), wished.bounds().end());
-  std::vector<std::int64_t> nonzeros(rows.size());
-  if (!find_bounds(all, matrix, index_of(roles.sources, rank), rows, nonzeros, sharing == ArrayDistribution::nonzeros))
-    return false;
-  matrix.next_rows = Partition(std::move(rows));
-  matrix.next_nonzeros = Partition(std::move(nonzeros));
-  return true;
-}
-
-// Returns the new distribution of a part. Parts of a matrix, and arrays that go with it, follow its rows.
-Partition Arrays::next_shares_of(const MovingArray& part, int targets, const std::vector<double>& weights) const {
-  if (part.of == MovingArray::Of::columns || part.of == MovingArray::Of::values)
-    return matrices_[part.matrix].next_nonzeros;
-  if (part.of == MovingArray::Of::lengths || part.sharing == ArrayDistribution::like_rows)
-    return matrices_[part.matrix].next_rows;
-  if (part.sharing == ArrayDistribution::weighted) return Partition::weighted(part.length, weights);
-  return Partition::block(part.length, targets);
-}
-
-bool Arrays::plan(MPI_Comm all, const Roles& roles, int rank, const std::vector<double>& weights) {
-  for (Matrix& matrix : matrices_)
-    if (!plan_rows(all, matrix, roles, rank, weights)) return false;
-  for (MovingArray& part : parts_) {
-    part.next_shares = next_shares_of(part, static_cast<int>(roles.targets.size()), weights);
-    part.plan = part.sharing == ArrayDistribution::replicated
-                    ? redistribute::plan_replicated(part.length, roles, rank)
-                    : redistribute::plan(part.shares, part.next_shares, roles, rank);
-  }
-  return true;
-}
-
-bool Arrays::all_in_place(const Roles& roles) const {
-  return roles.sources == roles.targets && std::all_of(parts_.begin(), parts_.end(), [](const MovingArray& part) {
-           return part.sharing == ArrayDistribution::replicated || part.shares == part.next_shares;
-         });
-}
-
-std::int64_t Arrays::bytes_sent() const {
-  std::int64_t bytes = 0;
-  for (const MovingArray& part : parts_)
-    for (const redistribute::Message& message : part.plan.sends) bytes += message.elements.count() * part.element_bytes;
-  return bytes;
-}
-
-std::int64_t Arrays::bytes_kept() const {
-  std::int64_t bytes = 0;
-  for (const MovingArray& part : parts_) bytes += part.plan.kept.count() * part.element_bytes;
-  return bytes;
-}
-
-// ---- moves -------------------------------------------------------------------------------------------------------
-
-// Prepares the transfer of one part. If its first element stays the first, the part keeps its address and no byte is
-// copied. A part that gets shorter is cut in adopt(), because other ranks may still read it. A part that gets longer is
-// enlarged now, if its address may change: `in_peace` says that the program does not compute with it.
-Status Arrays::make_room(MovingArray& part, bool in_peace, std::vector<ArrayTransfer>& transfers) {
-  if (part.of == MovingArray::Of::lengths) write_lengths(part);
-  const redistribute::RedistributionPlan& plan = part.plan;
-  const bool same_first = plan.kept.first == plan.before.first && plan.kept.first == plan.after.first;
-  const bool shortens = same_first && plan.kept == plan.after;
-  const bool lengthens = same_first && plan.kept == plan.before && in_peace;
-  part.moving = part.of == MovingArray::Of::lengths || plan.before.count() == 0 || !(shortens || lengthens);
-  const std::int64_t needed = plan.after.count() * part.element_bytes;
-  bool room = true;
-  ArrayTransfer transfer{nullptr, nullptr, part.element_bytes, plan};
-  if (part.moving) {
-    part.next = Memory::allocate(needed);
-    room = part.next.data() != nullptr;
-    transfer.to = part.next.data();
-  } else {
-    if (lengthens) room = part.memory.grow(needed);
-    transfer.plan.kept = {};
-    transfer.to = part.memory.data();
-  }
-  if (!room) return Error{"no memory for " + std::to_string(plan.after.count()) + " elements of '" + part.name + "'"};
-  transfer.from = part.memory.data();
-  transfers.push_back(std::move(transfer));
-  return success();
-}
-
-// Computes row lengths from the starts: lengths do not depend on the rows before, so they can move between processes.
-void Arrays::write_lengths(MovingArray& part) {
-  const auto* starts = reinterpret_cast<const std::int64_t*>(matrices_[part.matrix].starts.data());
-  const std::int64_t rows = part.plan.before.count();
-  part.memory = Memory::allocate(rows * length_bytes);
-  if (!part.memory.data()) return;
-  auto* lengths = reinterpret_cast<std::int64_t*>(part.memory.data());
-  for (std::int64_t row = 0; row < rows; ++row) lengths[row] = starts[row + 1] - starts[row];
-}
-
-// Computes the new starts from the row lengths that have arrived.
-void Arrays::read_lengths(MovingArray& part) {
-  Matrix& matrix = matrices_[part.matrix];
-  const std::int64_t rows = part.plan.after.count();
-  matrix.next_starts = Memory::allocate((rows + 1) * length_bytes);
-  if (!matrix.next_starts.data()) return;
-  const auto* lengths = reinterpret_cast<const std::int64_t*>(part.next.data());
-  auto* starts = reinterpret_cast<std::int64_t*>(matrix.next_starts.data());
-  for (std::int64_t row = 0; row < rows; ++row) starts[row + 1] = starts[row] + lengths[row];
-  part.next = {};
-  part.memory = {};
-}
-
-Result<std::vector<ArrayTransfer>> Arrays::pending(bool constant) {
-  std::vector<ArrayTransfer> transfers;
-  for (MovingArray& part : parts_) {
-    if (part.constant != constant) continue;
-    if (const Status room = make_room(part, false, transfers); !room) return room.error();
-  }
-  return transfers;
-}
-
-void Arrays::arrived(bool constant) {
-  for (MovingArray& part : parts_)
-    if (part.constant == constant && part.of == MovingArray::Of::lengths) read_lengths(part);
-}
-
-// Makes the new distribution and data of a part current, and sets the program's pointer.
-void Arrays::adopt(MovingArray& part) {
-  part.shares = part.next_shares;
-  if (part.of == MovingArray::Of::lengths) {
-    Matrix& matrix = matrices_[part.matrix];
-    matrix.rows = matrix.next_rows;
-    matrix.held_rows = part.plan.after.count();
-    matrix.starts = std::exchange(matrix.next_starts, {});
-    *matrix.spec.starts = matrix.starts.data();
-    return;
-  }
-  if (std::exchange(part.moving, false))
-    part.memory = std::exchange(part.next, {});
-  else
-    part.memory.shrink(part.plan.after.count() * part.element_bytes);
-  *part.pointer = part.memory.data();
-}
-
-void Arrays::adopt() {
-  for (MovingArray& part : parts_) adopt(part);
-}
-
-// Allocates, moves and frees one part before the next, so that at most one part exists twice.
-Status Arrays::move_each(bool constant, const std::function<Status(std::vector<ArrayTransfer>)>& move) {
-  for (MovingArray& part : parts_) {
-    if (part.constant != constant) continue;
-    std::vector<ArrayTransfer> one;
-    Status done = make_room(part, true, one);
-    if (done) done = move(std::move(one));
-    if (!done) return done;
-    if (part.of == MovingArray::Of::lengths) read_lengths(part);
-    // Frees the old data; adopt() sets the program's pointer.
-    if (part.moving && part.of != MovingArray::Of::lengths) part.memory = {};
-  }
-  return success();
-}
-
-bool Arrays::forget() {
-  bool room = true;
-  for (MovingArray& part : parts_) {
-    part.next = {};
-    part.memory = {};
-    part.plan = {};
-    part.moving = false;
-    if (part.of == MovingArray::Of::lengths) continue;
-    part.memory = Memory::allocate(0);
-    *part.pointer = part.memory.data();
-    room = room && part.memory.data();
-  }
-  for (Matrix& matrix : matrices_) {
-    matrix.next_starts = {};
-    matrix.held_rows = 0;
-    matrix.starts = Memory::allocate(length_bytes);
-    *matrix.spec.starts = matrix.starts.data();
-    room = room && matrix.starts.data();
-  }
-  return room;
 }
 
 std::uint64_t Arrays::constant_check() const {
   std::uint64_t value = 0;
   for (const MovingArray& part : parts_) {
     if (!part.constant || part.of == MovingArray::Of::lengths) continue;
-    value = hash(
-        value, std::span(part.memory.data(), static_cast<std::size_t>(part.plan.before.count() * part.element_bytes)));
+    value = hash(value, std::span(part.memory.data(), static_cast<std::size_t>(part.plan.before * part.element_bytes)));
   }
   return value;
 }
 
-void Arrays::free() {
-  parts_.clear();
-  matrices_.clear();
+// ---- the briefing ------------------------------------------------------------------------------------------------
+
+void Arrays::brief(Blob& blob) {
+  blob.put(registered_);
+  blob.put(next_id_);
+  blob.put(static_cast<std::int64_t>(parts_.size()));
+  for (const MovingArray& part : parts_) {
+    blob.put(part.id);
+    blob.put(part.version);
+    blob.put(part.name);
+    blob.put(part.element_bytes);
+    blob.put(part.length);
+    blob.put(part.sharing);
+    blob.put(part.registered);
+    blob.put(part.matrix);
+    blob.put(part.of);
+    blob.put(part.constant);
+    const Partition* const ranges = part.shares.ranges();
+    blob.put(part.shares.parts());
+    blob.put(ranges ? std::vector<std::int64_t>(ranges->bounds().begin(), ranges->bounds().end())
+                    : std::vector<std::int64_t>{});
+  }
+  for (const Matrix& matrix : matrices_)
+    blob.put(std::vector<std::int64_t>(matrix.rows.bounds().begin(), matrix.rows.bounds().end()));
+  changed_ = false;
+}
+
+// An array that this process has registered keeps its pointer and memory; a new one waits to be claimed. One that is
+// not in the briefing was dropped by the others.
+void Arrays::take_briefing(Blob& blob) {
+  take_distributions(blob);
+  blob.take(next_id_);
+  std::int64_t parts = 0;
+  blob.take(parts);
+  std::vector<MovingArray> old = std::exchange(parts_, {});
+  for (; parts > 0; --parts) {
+    std::int64_t id = 0;
+    blob.take(id);
+    const auto own = std::find_if(old.begin(), old.end(), [&](const MovingArray& part) { return part.id == id; });
+    parts_.push_back(own == old.end() ? MovingArray{} : std::move(*own));
+    take_part(parts_.back(), id, blob);
+    if (own == old.end())
+      parts_.back().memory = Memory::allocate(0);
+    else
+      old.erase(own);
+  }
+  for (const MovingArray& part : old)
+    if (part.pointer) *part.pointer = nullptr;
+  index_matrices();
+  std::vector<std::int64_t> bounds;
+  for (Matrix& matrix : matrices_) {
+    blob.take(bounds);
+    matrix.rows = Partition(bounds);
+  }
+}
+
+// Addresses of the program's functions are those of this process; another one's mean nothing here.
+void Arrays::take_distributions(Blob& blob) {
+  std::vector<RegisteredDistribution> briefed;
+  blob.take(briefed);
+  for (std::size_t i = registered_.size(); i < briefed.size(); ++i) registered_.push_back(briefed[i]);
+}
+
+void Arrays::take_part(MovingArray& part, std::int64_t id, Blob& blob) {
+  std::int64_t version = 0;
+  int parts = 0;
+  std::vector<std::int64_t> bounds;
+  blob.take(version);
+  if (part.version != version) {
+    part.planned = part.arrived = part.moving = false;
+    part.next = {};
+  }
+  part.id = id;
+  part.version = version;
+  blob.take(part.name);
+  blob.take(part.element_bytes);
+  blob.take(part.length);
+  blob.take(part.sharing);
+  blob.take(part.registered);
+  blob.take(part.matrix);
+  blob.take(part.of);
+  blob.take(part.constant);
+  blob.take(parts);
+  blob.take(bounds);
+  part.shares = bounds.empty() ? shares_of(part, part.length, std::vector<double>(static_cast<std::size_t>(parts), 1.0))
+                               : ElementDistribution(Partition(bounds));
+}
+
+// The parts of a matrix may have other indexes after arrays before them have come or gone.
+void Arrays::index_matrices() {
+  for (std::size_t i = 0; i < parts_.size(); ++i)
+    if (parts_[i].of == MovingArray::Of::lengths) matrices_[parts_[i].matrix].first_part = i;
 }
 
 }  // namespace hocket::runtime

@@ -1,5 +1,5 @@
 // Transfer methods of a redistribution: the messages or one-sided accesses that one rank has in flight. An
-// implementation detail of redistribution.cpp; no other file includes this header.
+// implementation detail of redistribution.cpp and packing.hpp; no other file includes this header.
 //
 // All functions that return int return an MPI error code. Not thread-safe: one thread at a time.
 #pragma once
@@ -13,18 +13,37 @@
 #include <span>
 #include <vector>
 
-#include "malleable/redistribution.hpp"
-
 namespace hocket::runtime {
+
+// All bytes of an array that this rank sends to a peer, or receives from it.
+struct SentMessage {
+  int peer = 0;
+  const std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+struct ReceivedMessage {
+  int peer = 0;
+  std::byte* data = nullptr;
+  std::int64_t bytes = 0;
+};
+
+// One array of this rank, in memory that stays in place until close().
+struct ExchangedArray {
+  const std::byte* sent = nullptr;  // memory that contains all that is sent
+  std::int64_t sent_bytes = 0;
+  std::byte* received = nullptr;          // start of the memory to which most of the received bytes go
+  std::vector<SentMessage> sends;         // at most one to each peer
+  std::vector<ReceivedMessage> receives;  // at most one from each peer
+};
 
 // One transfer of all arrays by one method; used once: post(), test() until it ends, close().
 class ArrayExchange {
  public:
   virtual ~ArrayExchange() = default;
 
-  // Starts all messages of this rank. Collective over `comm`. The memory of the arrays must stay in place until
+  // Starts all messages of this rank. Collective over `comm`. `arrays` and their memory must stay in place until
   // close().
-  virtual int post(MPI_Comm comm, std::span<const ArrayTransfer> arrays) = 0;
+  virtual int post(MPI_Comm comm, std::span<const ExchangedArray> arrays) = 0;
 
   // Sets `ended` if this rank's own messages have ended. Does not block.
   virtual int test(bool& ended);
@@ -57,17 +76,6 @@ int in_pieces(std::int64_t bytes, Piece piece) {
   for (std::int64_t at = 0; at < bytes && code == MPI_SUCCESS; at += largest_piece)
     code = piece(at, static_cast<int>(std::min(largest_piece, bytes - at)));
   return code;
-}
-
-// Return the address of a message's first element in this rank's memory, and the message's length in bytes.
-inline const std::byte* sent_from(const ArrayTransfer& array, const redistribute::Message& message) {
-  return array.from + (message.elements.first - array.plan.before.first) * array.element_bytes;
-}
-inline std::byte* received_to(const ArrayTransfer& array, const redistribute::Message& message) {
-  return array.to + (message.elements.first - array.plan.after.first) * array.element_bytes;
-}
-inline std::int64_t bytes_of(const ArrayTransfer& array, const redistribute::Message& message) {
-  return message.elements.count() * array.element_bytes;
 }
 
 }  // namespace hocket::runtime

@@ -26,9 +26,9 @@ struct AlltoallSide {
   std::vector<MPI_Aint> places;
 };
 
-int all_to_all(const ArrayTransfer& array, const AlltoallSide& sent, const AlltoallSide& received, MPI_Comm comm,
+int all_to_all(const ExchangedArray& array, const AlltoallSide& sent, const AlltoallSide& received, MPI_Comm comm,
                MPI_Request* request) {
-  return HOCKET_PMPI(Ialltoallv_c)(array.from, sent.counts.data(), sent.places.data(), mpi::byte_type(), array.to,
+  return HOCKET_PMPI(Ialltoallv_c)(array.sent, sent.counts.data(), sent.places.data(), mpi::byte_type(), array.received,
                                    received.counts.data(), received.places.data(), mpi::byte_type(), comm, request);
 }
 #else
@@ -65,7 +65,7 @@ struct AlltoallSide {
   std::vector<MPI_Datatype> types;
 };
 
-int all_to_all(const ArrayTransfer& /*array*/, const AlltoallSide& sent, const AlltoallSide& received, MPI_Comm comm,
+int all_to_all(const ExchangedArray& /*array*/, const AlltoallSide& sent, const AlltoallSide& received, MPI_Comm comm,
                MPI_Request* request) {
   return HOCKET_PMPI(Ialltoallw)(MPI_BOTTOM, sent.counts.data(), sent.places.data(), sent.types.data(), MPI_BOTTOM,
                                  received.counts.data(), received.places.data(), received.types.data(), comm, request);
@@ -74,18 +74,18 @@ int all_to_all(const ArrayTransfer& /*array*/, const AlltoallSide& sent, const A
 
 class Collective final : public ArrayExchange {
  public:
-  int post(MPI_Comm comm, std::span<const ArrayTransfer> arrays) override {
+  int post(MPI_Comm comm, std::span<const ExchangedArray> arrays) override {
     const int ranks = mpi::size_of(comm);
     sides_.reserve(2 * arrays.size());  // pointers into an AlltoallSide must not move
-    for (const ArrayTransfer& array : arrays) {
+    for (const ExchangedArray& array : arrays) {
       AlltoallSide& sent = sides_.emplace_back(ranks);
       AlltoallSide& received = sides_.emplace_back(ranks);
       int code = MPI_SUCCESS;
-      for (const redistribute::Message& m : array.plan.sends) {
-        if (code == MPI_SUCCESS) code = sent.add(m.peer, array.from, sent_from(array, m), bytes_of(array, m));
+      for (const SentMessage& m : array.sends) {
+        if (code == MPI_SUCCESS) code = sent.add(m.peer, array.sent, m.data, m.bytes);
       }
-      for (const redistribute::Message& m : array.plan.receives) {
-        if (code == MPI_SUCCESS) code = received.add(m.peer, array.to, received_to(array, m), bytes_of(array, m));
+      for (const ReceivedMessage& m : array.receives) {
+        if (code == MPI_SUCCESS) code = received.add(m.peer, array.received, m.data, m.bytes);
       }
       MPI_Request& request = requests_.emplace_back(mpi::no_request());
       if (code == MPI_SUCCESS) code = all_to_all(array, sent, received, comm, &request);

@@ -33,7 +33,7 @@ std::uint64_t cookie() {
   return value;
 }
 
-// Words of an offer: process id, cookie and the cookie's address, then the address of each array's `from`.
+// Words of an offer: process id, cookie and the cookie's address, then the address of the message of each array.
 enum OfferWord : std::size_t { pid_word, cookie_word, cookie_at_word, first_array_word };
 
 // Answer of a destination rank to an offer.
@@ -57,7 +57,7 @@ bool read_memory(std::int64_t pid, std::uint64_t from, std::byte* to, std::int64
 
 class PeerMessages final : public ArrayExchange {
  public:
-  int post(MPI_Comm comm, std::span<const ArrayTransfer> arrays) override {
+  int post(MPI_Comm comm, std::span<const ExchangedArray> arrays) override {
     comm_ = comm;
     arrays_ = arrays;
     int code = await_offers();
@@ -85,6 +85,7 @@ class PeerMessages final : public ArrayExchange {
   // addresses, because MPI uses them.
   struct DestinationRank {
     int rank = 0;
+    std::vector<std::uint64_t> offer;  // sent; in use until the send ends
     OfferAnswer answer = OfferAnswer::none;
     MPI_Request request{};
     bool over = false;  // nothing more has to be started for it
@@ -96,9 +97,8 @@ class PeerMessages final : public ArrayExchange {
     MPI_Request request{};
     bool offered = false;
     bool over = false;
-    std::size_t place = 0;    // index of the array that is being read
-    std::size_t message = 0;  // its message
-    std::int64_t at = 0;      // bytes of it that have been read
+    std::size_t array = 0;  // index of the array that is being read
+    std::int64_t at = 0;    // bytes of its message that have been read
   };
   // Bytes read in one call of test(), so that the caller soon returns to its work.
   static constexpr std::int64_t piece = std::int64_t{1} << 20;
@@ -108,21 +108,27 @@ class PeerMessages final : public ArrayExchange {
   int answer_tag() const { return static_cast<int>(arrays_.size()) + 1; }
   MPI_Request* request() { return &requests_.emplace_back(mpi::no_request()); }
 
-  // Returns the ranks that the plans name in `messages`, each once.
-  std::vector<int> peers(std::vector<redistribute::Message> redistribute::RedistributionPlan::*messages) const {
+  // Returns the peers of `messages` in all arrays, each once.
+  template <class Message>
+  std::vector<int> peers(std::vector<Message> ExchangedArray::*messages) const {
     std::vector<int> ranks;
-    for (const ArrayTransfer& array : arrays_) {
-      for (const redistribute::Message& m : array.plan.*messages) ranks.push_back(m.peer);
-    }
+    for (const ExchangedArray& array : arrays_)
+      for (const Message& m : array.*messages) ranks.push_back(m.peer);
     std::sort(ranks.begin(), ranks.end());
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
     return ranks;
+  }
+  // Returns the message of a peer; nullptr if there is none.
+  template <class Message>
+  static const Message* message_of(const std::vector<Message>& messages, int peer) {
+    const auto found = std::find_if(messages.begin(), messages.end(), [&](const Message& m) { return m.peer == peer; });
+    return found == messages.end() ? nullptr : &*found;
   }
 
   // Posts receives for the offers of all source ranks.
   int await_offers() {
     const std::size_t words = first_array_word + arrays_.size();
-    for (const int rank : peers(&redistribute::RedistributionPlan::receives)) {
+    for (const int rank : peers(&ExchangedArray::receives)) {
       SourceRank& source = sources_.emplace_back();
       source.rank = rank;
       source.offer.resize(words);
@@ -138,7 +144,7 @@ class PeerMessages final : public ArrayExchange {
 
   // Posts receives for the answers of all destination ranks.
   int await_answers() {
-    for (const int rank : peers(&redistribute::RedistributionPlan::sends)) targets_.emplace_back().rank = rank;
+    for (const int rank : peers(&ExchangedArray::sends)) targets_.emplace_back().rank = rank;
     int code = MPI_SUCCESS;
     for (DestinationRank& target : targets_) {
       if (code != MPI_SUCCESS) break;
@@ -149,14 +155,16 @@ class PeerMessages final : public ArrayExchange {
   }
 
   int send_offers() {
-    const std::uint64_t own = cookie();
-    cookie_ = own;
-    offer_ = {static_cast<std::uint64_t>(getpid()), own, reinterpret_cast<std::uint64_t>(&cookie_)};
-    for (const ArrayTransfer& array : arrays_) offer_.push_back(reinterpret_cast<std::uint64_t>(array.from));
+    cookie_ = cookie();
     int code = MPI_SUCCESS;
-    for (const DestinationRank& target : targets_) {
+    for (DestinationRank& target : targets_) {
       if (code != MPI_SUCCESS) break;
-      code = HOCKET_PMPI(Isend)(offer_.data(), static_cast<int>(offer_.size() * sizeof(std::uint64_t)),
+      target.offer = {static_cast<std::uint64_t>(getpid()), cookie_, reinterpret_cast<std::uint64_t>(&cookie_)};
+      for (const ExchangedArray& array : arrays_) {
+        const SentMessage* const m = message_of(array.sends, target.rank);
+        target.offer.push_back(m ? reinterpret_cast<std::uint64_t>(m->data) : 0);
+      }
+      code = HOCKET_PMPI(Isend)(target.offer.data(), static_cast<int>(target.offer.size() * sizeof(std::uint64_t)),
                                 mpi::byte_type(), target.rank, offer_tag(), comm_, request());
     }
     return code;
@@ -192,7 +200,7 @@ class PeerMessages final : public ArrayExchange {
       // Data that were read before are received again as messages.
       return receive_and_answer(source);
     }
-    if (source.place < arrays_.size()) {
+    if (source.array < arrays_.size()) {
       all = false;
       return MPI_SUCCESS;
     }
@@ -210,22 +218,15 @@ class PeerMessages final : public ArrayExchange {
 
   // Reads the next chunk, if there is one. Returns false if it cannot be read.
   bool read_some(SourceRank& source) {
-    for (; source.place < arrays_.size(); ++source.place, source.message = 0) {
-      const ArrayTransfer& array = arrays_[source.place];
-      const auto& receives = array.plan.receives;
-      for (; source.message < receives.size(); ++source.message, source.at = 0) {
-        const redistribute::Message& m = receives[source.message];
-        if (m.peer != source.rank) continue;
-        const std::int64_t bytes = std::min(piece, bytes_of(array, m) - source.at);
-        if (bytes <= 0) continue;
-        const std::int64_t offset = (m.elements.first - m.first_of_peer) * array.element_bytes + source.at;
-        if (!read_memory(static_cast<std::int64_t>(source.offer[pid_word]),
-                         source.offer[first_array_word + source.place] + static_cast<std::uint64_t>(offset),
-                         received_to(array, m) + source.at, bytes))
-          return false;
-        source.at += bytes;
-        return true;
-      }
+    for (; source.array < arrays_.size(); ++source.array, source.at = 0) {
+      const ReceivedMessage* const m = message_of(arrays_[source.array].receives, source.rank);
+      const std::int64_t bytes = m ? std::min(piece, m->bytes - source.at) : 0;
+      if (bytes <= 0) continue;
+      const std::uint64_t from = source.offer[first_array_word + source.array] + static_cast<std::uint64_t>(source.at);
+      if (!read_memory(static_cast<std::int64_t>(source.offer[pid_word]), from, m->data + source.at, bytes))
+        return false;
+      source.at += bytes;
+      return true;
     }
     return true;
   }
@@ -233,8 +234,14 @@ class PeerMessages final : public ArrayExchange {
   // Posts the receives before it requests the messages, so that none arrives unexpectedly.
   int receive_and_answer(SourceRank& source) {
     int code = MPI_SUCCESS;
-    for (std::size_t place = 0; place < arrays_.size() && code == MPI_SUCCESS; ++place)
-      code = receive(place, source.rank);
+    for (std::size_t index = 0; index < arrays_.size() && code == MPI_SUCCESS; ++index) {
+      const ReceivedMessage* const m = message_of(arrays_[index].receives, source.rank);
+      if (!m) continue;
+      code = in_pieces(m->bytes, [&](std::int64_t at, int bytes) {
+        return HOCKET_PMPI(Irecv)(m->data + at, bytes, mpi::byte_type(), m->peer, static_cast<int>(index), comm_,
+                                  request());
+      });
+    }
     return code == MPI_SUCCESS ? answer(source, OfferAnswer::wants_messages) : code;
   }
 
@@ -245,38 +252,22 @@ class PeerMessages final : public ArrayExchange {
                               request());
   }
 
-  int receive(std::size_t place, int from) {
-    const ArrayTransfer& array = arrays_[place];
+  int send(int target) {
     int code = MPI_SUCCESS;
-    for (const redistribute::Message& m : array.plan.receives) {
-      if (m.peer != from || code != MPI_SUCCESS) continue;
-      std::byte* to = received_to(array, m);
-      code = in_pieces(bytes_of(array, m), [&](std::int64_t at, int bytes) {
-        return HOCKET_PMPI(Irecv)(to + at, bytes, mpi::byte_type(), m.peer, static_cast<int>(place), comm_, request());
+    for (std::size_t index = 0; index < arrays_.size() && code == MPI_SUCCESS; ++index) {
+      const SentMessage* const m = message_of(arrays_[index].sends, target);
+      if (!m) continue;
+      code = in_pieces(m->bytes, [&](std::int64_t at, int bytes) {
+        return HOCKET_PMPI(Isend)(m->data + at, bytes, mpi::byte_type(), target, static_cast<int>(index), comm_,
+                                  request());
       });
     }
     return code;
   }
 
-  int send(int target) {
-    int code = MPI_SUCCESS;
-    for (std::size_t place = 0; place < arrays_.size(); ++place) {
-      for (const redistribute::Message& m : arrays_[place].plan.sends) {
-        if (m.peer != target || code != MPI_SUCCESS) continue;
-        const std::byte* from = sent_from(arrays_[place], m);
-        code = in_pieces(bytes_of(arrays_[place], m), [&](std::int64_t at, int bytes) {
-          return HOCKET_PMPI(Isend)(from + at, bytes, mpi::byte_type(), target, static_cast<int>(place), comm_,
-                                    request());
-        });
-      }
-    }
-    return code;
-  }
-
   MPI_Comm comm_ = mpi::no_comm();
-  std::span<const ArrayTransfer> arrays_;
-  std::vector<std::uint64_t> offer_;  // sent to every destination; in use until the sends end
-  std::uint64_t cookie_ = 0;          // readers compare this word with the offer
+  std::span<const ExchangedArray> arrays_;
+  std::uint64_t cookie_ = 0;  // readers compare this word with the offer
   std::vector<DestinationRank> targets_;
   std::vector<SourceRank> sources_;
 };

@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/host_name.hpp"
+#include "base/node_counts.hpp"
 #include "base/places.hpp"
 #include "malleable/hocketd_link.hpp"
 #include "mpi_shim/calls.hpp"
@@ -66,15 +67,18 @@ void take_places(const std::string& text, std::vector<std::string>& nodes, std::
 
 }  // namespace
 
-std::unique_ptr<MalleableJob> MalleableJob::create() {
+bool MalleableJob::is_joining() { return std::getenv("HOCKET_JOIN") || mpi::is_spawned(); }
+
+std::unique_ptr<MalleableJob> MalleableJob::create(MPI_Comm comm) {
   std::unique_ptr<MalleableJob> job(new MalleableJob);
-  job->world_ = mpi::duplicate(mpi::world());
+  job->given_ = comm;
+  job->world_ = mpi::duplicate(comm);
   job->ours_ = job->programs_ = mpi::no_comm();
   if (job->world_ == mpi::no_comm()) return nullptr;
   const int rank = mpi::rank_in(job->world_);
   const int size = mpi::size_of(job->world_);
   const char* join = std::getenv("HOCKET_JOIN");
-  job->joined_ = join || mpi::is_spawned();
+  job->joined_ = is_joining();
   const auto complain = [&](std::string_view line) {
     if (rank == 0 && !job->joined_) warn(line);
   };
@@ -86,9 +90,10 @@ std::unique_ptr<MalleableJob> MalleableJob::create() {
       static_cast<std::int64_t>(std::hash<std::string>{}(std::to_string(host) + " " + std::to_string(getpid()) + " " +
                                                          std::to_string(to_ns(node_now()))) >>
                                 1);
-  // All processes of one MPI_COMM_WORLD get rank 0's number, which differs from every other world's.
+  // All processes of one world get rank 0's number, which differs from every other world's.
   if (!mpi::broadcast(job->world_, 0, &world, sizeof world)) return nullptr;
-  job->info_ = {getpid(), host, world, rank, size, join ? 1 : 0};
+  job->info_ = {getpid(), host, world, rank, size, join ? 1 : 0, own_core()};
+  host_name().copy(job->info_.node.data(), job->info_.node.size() - 1);
   if (join) {
     // hocketd sets HOCKET_JOIN to "REQUEST PID PORT DOOR".
     std::istringstream words(join);
@@ -110,12 +115,13 @@ Duration OngoingReconfiguration::lap() {
   return now - std::exchange(mark, now);
 }
 
-MPI_Comm MalleableJob::comm() const { return programs_ == mpi::no_comm() ? mpi::world() : programs_; }
+MPI_Comm MalleableJob::comm() const { return programs_ == mpi::no_comm() ? given_ : programs_; }
 
 // ---- the start ---------------------------------------------------------------------------------------------------
 
 Result<ControlPointResult> MalleableJob::begin(std::int64_t first) {
   begun_ = true;
+  arrays_.begin();
   point_since_ = node_now();
   if (!joined_) {
     iteration_ = first;
@@ -132,6 +138,7 @@ Result<ControlPointResult> MalleableJob::begin_as_first() {
   if (!mpi::smallest(ours_, filled)) end_job("MPI failed when processes were compared", true);
   if (!filled[0]) {
     begun_ = false;
+    arrays_.resume_registration();
     // All ranks fail alike; only the ranks concerned can say what is wrong.
     const std::string here = arrays_.wrongly_filled();
     return Error{here.empty() ? "a matrix is wrongly filled in another process" : here};
@@ -157,11 +164,13 @@ Result<ControlPointResult> MalleableJob::begin_as_first() {
 // ---- control points ----------------------------------------------------------------------------------------------
 
 // A process enters the loop without a control point: the first iteration has none before it, and one that joins or is
-// woken comes out of that of the others. No control point follows the last iteration.
+// woken comes out of that of the others. One follows the last iteration only if it waits for a resize.
 LoopStep MalleableJob::next(std::int64_t last) {
   ControlPointResult state = left_ ? ControlPointResult::leave : ControlPointResult::resized;
   last_ = last;
   if (iterating_ && ++iteration_ < last) state = point();
+  if (state != ControlPointResult::leave && iteration_ >= last && finish_at_end() == ControlPointResult::leave)
+    state = ControlPointResult::leave;
   iterating_ = state != ControlPointResult::leave && iteration_ < last;
   if (!iterating_) return LoopStep::end;
   return state == ControlPointResult::resized ? LoopStep::resized : LoopStep::iterate;
@@ -172,9 +181,10 @@ ControlPointResult MalleableJob::point() {
   control_point_ = iteration_;
   note_busy_time();
   if (change_) change_->mark = node_now();
-  const bool moves = change_ && change_->moving;     // the new distribution is settled already
-  if (balance_ && !moves) weights_ = told_speeds();  // also used by a resize that begins at this control point
-  ControlPointResult state = moves ? follow_moving() : follow(decide());
+  const bool moves = change_ && change_->in_background;  // the new distribution is settled already
+  if (balance_ && !moves) weights_ = told_speeds();      // also used by a resize that begins at this control point
+  const Duration limit = std::exchange(wait_, {});
+  ControlPointResult state = limit > Duration{} ? finish_pending(limit) : moves ? follow_moving() : follow(decide());
   if (state == ControlPointResult::go_on && balance_ && !change_) state = share_out_anew(weights_);
   balance_ = false;
   tell_progress();
@@ -194,12 +204,9 @@ MalleableJob::ControlPointDecision MalleableJob::decide() {
   // No state but rank 0's takes part: commands of hocketd and the schedule may differ elsewhere.
   ControlPointDecision decision{ControlPointDecision::none};
   if (rank_ == 0) {
-    take_commands();
-    if (change_)
-      decision = decide_about_start();
-    else if (is_start_due())
-      decision = {ControlPointDecision::start, balances_itself()};
-    else if (settings_.balance == Balance::always && balances_itself() && rebalancing_.is_look_due())
+    decision = decide_about_resize();
+    if (decision.kind == ControlPointDecision::none && !change_ && settings_.balance == Balance::always &&
+        balances_itself() && rebalancing_.is_look_due())
       decision = {ControlPointDecision::look};
   }
   if (HOCKET_PMPI(Bcast)(&decision, sizeof decision, mpi::byte_type(), 0, ours_) != MPI_SUCCESS)
@@ -207,6 +214,14 @@ MalleableJob::ControlPointDecision MalleableJob::decide() {
   // Without it, MPI may send the decision only in its next call, after the program has computed.
   mpi::push(ours_);
   return decision;
+}
+
+// Decides if a resize begins, continues, or is given up. In rank 0.
+MalleableJob::ControlPointDecision MalleableJob::decide_about_resize() {
+  take_commands();
+  if (change_) return decide_about_start();
+  if (is_start_due()) return {ControlPointDecision::start, balances_itself()};
+  return {};
 }
 
 // Decides about a start of processes in progress: whether they are ready, late or lost. In rank 0.
@@ -235,19 +250,54 @@ void MalleableJob::take_commands() {
   const bool is_lost = hocketd::is_lost() || wanted_on_ != hocketd::number_of_connection();
   if (wanted_ && wanted_->request && is_lost)
     refuse_wanted("the connection to hocketd ended, and the requester was informed");
-  while (const auto command = hocketd::next_command()) {
-    if (const auto* reconfigure = std::get_if<event::Reconfigure>(&*command)) {
-      wanted_ = *reconfigure;
-      wanted_on_ = hocketd::number_of_connection();
-      asked_ = reconfigure->asked.time_since_epoch().count() ? reconfigure->asked : now;
-    }
-    if (const auto* withdrawn = std::get_if<event::WithdrawResize>(&*command)) withdraw(withdrawn->request);
-    if (const auto* ready = std::get_if<event::ProcessesReady>(&*command);
-        ready && change_ && ready->request.value == static_cast<std::uint64_t>(change_->processes_asked)) {
-      change_->ready = ready->failed.empty();
-      change_->failure = ready->failed;
-    }
+  if (requested_ != 0 && (hocketd::is_lost() || requested_on_ != hocketd::number_of_connection()))
+    drop_request("the connection to hocketd ended before it answered");
+  while (const auto command = hocketd::next_command()) take_command(*command, now);
+}
+
+void MalleableJob::take_command(const event::Body& command, Time now) {
+  if (const auto* reconfigure = std::get_if<event::Reconfigure>(&command)) {
+    wanted_ = *reconfigure;
+    wanted_on_ = hocketd::number_of_connection();
+    wanted_here_ = requested_ == reconfigure->processes;
+    wanted_methods_ = wanted_here_ ? requested_methods_ : reconfigure->methods;
+    if (wanted_here_) requested_ = 0;
+    asked_ = reconfigure->asked.time_since_epoch().count() ? reconfigure->asked : now;
   }
+  if (const auto* withdrawn = std::get_if<event::WithdrawResize>(&command)) withdraw(withdrawn->request);
+  // hocketd answers the program's own request, too; one that was carried out has been reported by this process.
+  if (const auto* refused = std::get_if<event::Reconfiguration>(&command);
+      refused && !refused->done && !refused->request && requested_ != 0)
+    drop_request(refused->reason);
+  if (const auto* ready = std::get_if<event::ProcessesReady>(&command);
+      ready && change_ && ready->request.value == static_cast<std::uint64_t>(change_->processes_asked)) {
+    change_->ready = ready->failed.empty();
+    change_->failure = ready->failed;
+  }
+}
+
+// Forgets the program's request, which hocketd has not granted. In rank 0.
+void MalleableJob::drop_request(const std::string& reason) {
+  warn("not resized from " + std::to_string(size_) + " to " + std::to_string(requested_) + " processes: " + reason);
+  requested_ = 0;
+}
+
+// hocketd must know of a resize before it begins, since other applications may need the cores. Without hocketd the next
+// control point begins it.
+void MalleableJob::request(std::int64_t processes, const std::string& methods) {
+  if (rank_ != 0) return;
+  if (hocketd::tell(event::Resize{"", processes, false, 0, ""})) {
+    requested_ = processes;
+    requested_methods_ = methods;
+    requested_on_ = hocketd::number_of_connection();
+    return;
+  }
+  if (wanted_) refuse_wanted("the program has requested " + std::to_string(processes) + " processes");
+  wanted_.emplace();
+  wanted_->processes = processes;
+  wanted_methods_ = methods;
+  wanted_here_ = true;
+  asked_ = node_now();
 }
 
 // True if a resize must begin at this control point; refuses one that is impossible. In rank 0.
@@ -256,7 +306,8 @@ bool MalleableJob::is_start_due() {
     const auto next = settings_.schedule.begin();
     if (next == settings_.schedule.end() || next->first > iteration_) return false;
     wanted_.emplace();
-    wanted_->processes = next->second;
+    wanted_->processes = next->second.processes;
+    wanted_methods_ = next->second.methods;
     asked_ = node_now();
     scheduled_ = next->first;
     settings_.schedule.erase(next);
@@ -269,6 +320,8 @@ bool MalleableJob::is_start_due() {
     refusal = "it has " + std::to_string(size_) + " processes already";
   else if (wanted_->processes < 1)
     refusal = std::to_string(wanted_->processes) + " processes: it needs at least one";
+  else if (const auto named = parse_methods(wanted_methods_, settings_.methods); !named)
+    refusal = named.error().text;
   wanted_late_ = true;  // it came in time: its control point may come after its iteration
   if (refusal.empty()) return wanted_->at_iteration <= iteration_;
   refuse_wanted(refusal);
@@ -292,7 +345,8 @@ void MalleableJob::refuse_wanted(const std::string& reason) {
   record.start = node_now();
   wanted_.reset();
   wanted_late_ = false;
-  if (!tell_record(record, wanted_on_)) warn("not resized: " + reason);
+  const bool told = tell_record(record, wanted_on_);
+  if (std::exchange(wanted_here_, false) || !told) warn("not resized: " + reason);
 }
 
 // Sends the record to hocketd; returns false if there is none. A hocketd other than the one that requested the resize
@@ -328,24 +382,35 @@ ControlPointResult MalleableJob::start_reconfiguration(bool by_speed) {
   return shrinks ? shrink() : start_growth();
 }
 
+// Returns the methods of the requested resize: those that the request names, and otherwise those of the job's settings.
+// In rank 0.
+Methods MalleableJob::methods_wanted() const {
+  auto methods = parse_methods(wanted_methods_, settings_.methods);
+  if (!methods) warn(methods.error().text + ": using " + settings_.methods.text());
+  return methods ? possible(methods.value(), warn) : settings_.methods;
+}
+
 // Tells all source ranks what rank 0 wants, and its methods. Collective.
 void MalleableJob::brief_sources() {
   OngoingReconfiguration& change = *change_;
   Blob blob;
   if (rank_ == 0) {
-    change.methods = settings_.methods;
+    change.methods = methods_wanted();
     if (starting_up_) {
       change.methods.spawn_strategy = change.methods.foreground();
       change.methods.redistribution_strategy = Strategy::blocking;
     }
     change.places = wanted_->places;
+    change.leave = wanted_->leave;
     take_places(change.places, change.nodes, change.cores);
     change.targets = wanted_->processes;
     change.wanted_on = wanted_on_;
+    change.wanted_here = std::exchange(wanted_here_, false);
     begin_record(wanted_->request, asked_);
     blob.put(change.targets);
     blob.put(change.methods);
     blob.put(change.places);
+    blob.put(change.leave);
     wanted_.reset();
     wanted_late_ = false;
   }
@@ -354,6 +419,7 @@ void MalleableJob::brief_sources() {
   blob.take(change.targets);
   blob.take(change.methods);
   blob.take(change.places);
+  blob.take(change.leave);
   take_places(change.places, change.nodes, change.cores);
 }
 
@@ -387,7 +453,8 @@ void MalleableJob::give_up(const std::string& reason) {
     event::Reconfiguration& record = change_->record;
     record.reason = reason;
     record.stopped = record.spawning_stopped + record.constant_stopped + (node_now() - change_->mark);
-    if (!tell_record(record, change_->wanted_on) || starting_up_)
+    const bool told = tell_record(record, change_->wanted_on);
+    if (!told || starting_up_ || change_->wanted_here)
       warn("not resized from " + std::to_string(record.sources) + " to " + std::to_string(record.targets) +
            " processes: " + reason);
     if (!change_->port.empty()) close_port(change_->port);
@@ -405,6 +472,7 @@ void MalleableJob::announce() {
   malleable.sleeping = static_cast<std::int64_t>(sleepers_.size());
   malleable.method = settings_.methods.text();
   malleable.flop_per_iteration = flop_per_iteration_;
+  malleable.nodes = text_of(counts_by_node(processes_), longest_nodes);
   hocketd::tell(malleable);
 }
 
@@ -426,7 +494,7 @@ void MalleableJob::part_at_the_end() {
 // A reconfiguration in progress is given up, so that its new processes end as well.
 void MalleableJob::end() {
   if (begun_ && !left_) {
-    if (change_ && change_->moving)
+    if (change_ && change_->in_background)
       complete(false);
     else if (change_)
       give_up_starting("the application ended first");

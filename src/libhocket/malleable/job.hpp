@@ -31,6 +31,12 @@ enum class ControlPointResult { go_on, resized, leave };
 // Result of next(); the values are those of malleable.h.
 enum class LoopStep { end = 0, iterate = 1, resized = 2 };
 
+// Result of a change of the registered arrays; the same in all processes.
+struct ArrayChange {
+  enum ChangeOutcome { done, no_memory, wrong } outcome = done;
+  std::string what;  // what is wrong
+};
+
 // A reconfiguration in progress. It is the same in all source ranks, except for `record` and what belongs to it, which
 // rank 0 fills.
 struct OngoingReconfiguration {
@@ -39,6 +45,7 @@ struct OngoingReconfiguration {
   std::string places;                   // places of new processes, as text; "": anywhere
   std::vector<std::string> nodes;       // of new processes; empty: anywhere
   std::vector<std::int64_t> cores;      // of new processes, -1: any
+  std::string leave;                    // nodes to be left first, as RECONFIGURE names them; "": any
   std::int64_t woken = 0;               // sleeping processes to use again
   std::int64_t started = 0;             // new processes to start
   std::unique_ptr<ProcessStart> start;  // nullptr: nothing to start, or strategy join
@@ -49,6 +56,7 @@ struct OngoingReconfiguration {
   std::optional<Door> door;             // join, in rank 0
   std::int64_t asked_on = 0;            // join, in rank 0: connection to hocketd of that request
   std::int64_t wanted_on = 0;           // in rank 0: connection to hocketd on which the resize was requested
+  bool wanted_here = false;             // in rank 0: the program itself requested it
   bool ready = false;                   // join, in rank 0: the processes may be accepted
   std::string failure;                  // why processes could not be started here; "": no failure
 
@@ -59,7 +67,8 @@ struct OngoingReconfiguration {
   std::vector<double> speeds;              // speed of each source rank
   std::vector<double> weights;             // speed of each destination rank
   bool same_arrays = true;                 // the new processes registered the same arrays
-  std::unique_ptr<Redistribution> moving;  // constant data, while the sources compute
+  bool in_background = false;              // constant data move, or have moved, while the sources compute
+  std::unique_ptr<Redistribution> moving;  // their transfer in progress
   Time moving_since{};
   std::uint64_t check = 0;  // hash of the constant data; 0: not checked
 
@@ -70,12 +79,29 @@ struct OngoingReconfiguration {
   Duration lap();  // time since the last lap, or since the control point began
 };
 
+// Most bytes of a text about nodes in an event: hocketd takes no longer ones.
+constexpr std::size_t longest_nodes = 8192;
+
+// Returns the only core on which this process may run; -1 if there are several.
+std::int64_t own_core();
+
+// The last resize that was completed.
+struct LastResize {
+  std::int64_t number = 0;  // resizes completed so far in the life of the application
+  event::Reconfiguration record;
+  Duration total{};  // from its begin until the destination ranks continued
+  Methods methods;
+};
+
 // The state machine of one process. Ranks are those of the computing processes; rank 0 decides, and alone communicates
 // with hocketd. A reconfiguration may take several control points: change_ holds it meanwhile.
 class MalleableJob {
  public:
-  // Makes the job. Collective over MPI_COMM_WORLD. Returns nullptr if MPI failed.
-  static std::unique_ptr<MalleableJob> create();
+  // Returns true if a resize started this process.
+  static bool is_joining();
+  // Makes the job of the processes of `comm`; a process that joins passes its MPI_COMM_WORLD. Collective. Returns
+  // nullptr if MPI failed.
+  static std::unique_ptr<MalleableJob> create(MPI_Comm comm);
   ~MalleableJob();
   MalleableJob(const MalleableJob&) = delete;
   MalleableJob& operator=(const MalleableJob&) = delete;
@@ -86,7 +112,7 @@ class MalleableJob {
   bool begun() const { return begun_; }
   // True if this process shall leave; it has no arrays and no communicator any more.
   bool has_left() const { return left_; }
-  // Returns the program's communicator; MPI_COMM_WORLD before begin().
+  // Returns the program's communicator; before begin() that of create().
   MPI_Comm comm() const;
   // Returns the number of iterations done, which is the iteration to continue with.
   std::int64_t iteration() const { return iteration_; }
@@ -102,12 +128,24 @@ class MalleableJob {
   // Ends the iteration under way, if there is one, with a control point, and begins the next one below `last`.
   // Collective.
   LoopStep next(std::int64_t last);
+  // Register an array, change the length of one and drop one; after begin() collective, and such a change ends a
+  // transfer in the background first. A process that joined claims what it has got already, which is local.
+  ArrayChange add_array(const Arrays::Spec& spec);
+  ArrayChange set_length(int array, std::int64_t length);
+  ArrayChange drop_array(int array);
   // Requests a new distribution by speed at the next control point, and leaves such requests to the program from now
   // on. `busy_s` <= 0: the time measured outside of MPI. Collective.
   void balance(double busy_s);
   // Declares the floating-point operations of one iteration of all processes; rank 0 sends them at the next control
   // point.
   void declare_flop(double per_iteration);
+  // Requests a resize with these methods (parse_methods). Rank 0 sends it to hocketd, if there is one. All ranks call
+  // it.
+  void request(std::int64_t processes, const std::string& methods);
+  // Makes the next call of next() wait until a pending resize has ended, for `limit` at most.
+  void wait(Duration limit) { wait_ = limit; }
+  const LastResize& last_resize() const { return last_resize_; }
+  const Methods& methods() const { return settings_.methods; }
   // Ends the job; the last call. Collective over the computing processes, local in one that has left.
   void end();
 
@@ -125,12 +163,16 @@ class MalleableJob {
   ControlPointResult point();
   ControlPointDecision decide();
   ControlPointDecision decide_about_start();
+  ControlPointDecision decide_about_resize();
   void take_commands();
+  void take_command(const event::Body& command, Time now);
   bool is_start_due();
   void withdraw(RequestId request);
   void refuse_wanted(const std::string& reason);
+  void drop_request(const std::string& reason);
   ControlPointResult follow(ControlPointDecision decision);
   ControlPointResult start_reconfiguration(bool by_speed);
+  Methods methods_wanted() const;
   void brief_sources();
   void begin_record(RequestId request, Time asked);
   void announce();
@@ -140,6 +182,12 @@ class MalleableJob {
   void give_up(const std::string& reason);
   void limit_change();
   void part_at_the_end();
+
+  // Implemented in job_wait.cpp: control points that wait for a pending resize.
+  ControlPointDecision await_decision(Time until);
+  void tell_too_late() const;
+  ControlPointResult finish_pending(Duration limit);
+  ControlPointResult finish_at_end();
 
   // Implemented in job_balance.cpp: computing times, and a new distribution by speed without a resize.
   static Duration time_elsewhere();
@@ -155,6 +203,7 @@ class MalleableJob {
 
   // Implemented in job_spawn.cpp: new and sleeping processes enter the merged communicator.
   ControlPointResult start_growth();
+  void place_new_processes();
   std::string text_of_change() const;
   ControlPointResult ask_for_processes();
   Status ask_hocketd();
@@ -175,12 +224,22 @@ class MalleableJob {
   void release_sleepers(const std::vector<ProcessInfo>& before, const std::vector<ProcessInfo>& after);
   ControlPointResult sleep();
 
+  // Implemented in job_arrays.cpp: changes of the registered arrays while the application computes.
+  ArrayChange agree(std::uint64_t change, const Status& possible);
+  ArrayChange agree_on_memory(bool room);
+  void end_background_move();
+  Status check_owners(const Arrays::Spec& spec) const;
+
   // Implemented in job_move.cpp: data and processes move from the merged communicator to the destination ranks.
   void choose_targets();
   ControlPointResult shrink();
   ControlPointResult share_out_anew(const std::vector<double>& weights);
   bool is_source() const;
   void brief_all();
+  std::string why_not_movable();
+  void plan_move();
+  void order_targets();
+  void share_out();
   ControlPointResult move();
   ControlPointResult part_again(const std::string& reason);
   void count_bytes();
@@ -200,8 +259,11 @@ class MalleableJob {
   void watch_others();
   void watch_all();
   void watch(const std::vector<ProcessInfo>& processes, const std::function<bool(std::size_t)>& matters);
-  // Completes and sends the record of a reconfiguration that is done; in rank 0.
-  void finish_record();
+  void put_record(Blob& blob) const;
+  void take_record(Blob& blob);
+  std::string places_left() const;
+  // Completes the record of a reconfiguration that is done; with `reports`, sends it. `left`: places_left().
+  void finish_record(bool reports, std::string left);
 
   ResizeSettings settings_;
   Arrays arrays_;
@@ -216,7 +278,8 @@ class MalleableJob {
   std::string join_door_;
   RequestId join_request_;
 
-  MPI_Comm world_;     // duplicate of MPI_COMM_WORLD, in which sleeping processes are woken
+  MPI_Comm given_;     // the caller's, from create()
+  MPI_Comm world_;     // duplicate of it, in which sleeping processes are woken
   MPI_Comm ours_;      // computing processes; for control messages
   MPI_Comm programs_;  // computing processes; the program's
   int rank_ = -1;      // -1: this process does not compute (yet, or any more)
@@ -241,16 +304,23 @@ class MalleableJob {
   Time point_since_{};             // end of the last control point
   Duration elsewhere_since_{};     // time in MPI and I/O until then
   std::int64_t last_ = 0;          // iterations that the program wants, as far as it knows
+  Duration wait_{};                // time limit of a wait for a pending resize in the next control point; 0: none
+  LastResize last_resize_;
 
   std::optional<OngoingReconfiguration> change_;
   // State of rank 0.
   std::optional<event::Reconfigure> wanted_;  // requested, not begun
   std::int64_t wanted_on_ = 0;                // connection to hocketd on which RECONFIGURE came
   bool wanted_late_ = false;                  // it was accepted at an earlier control point, and waits
-  Time asked_{};                              // when it was requested
-  Time looked_{};                             // last attempt to reach a lost hocketd
-  std::int64_t announced_ = -1;               // connection to hocketd on which MALLEABLE was sent last
-  std::int64_t processes_asked_ = 0;          // number of the last request for processes
+  bool wanted_here_ = false;                  // the program itself requested it
+  std::string wanted_methods_;                // its methods, as parse_methods() accepts them
+  std::string requested_methods_;             // of the program's request
+  std::int64_t requested_ = 0;        // processes that the program requested from hocketd, not answered; 0: none
+  std::int64_t requested_on_ = 0;     // connection to hocketd of that request
+  Time asked_{};                      // when it was requested
+  Time looked_{};                     // last attempt to reach a lost hocketd
+  std::int64_t announced_ = -1;       // connection to hocketd on which MALLEABLE was sent last
+  std::int64_t processes_asked_ = 0;  // number of the last request for processes
   redistribute::Rebalancing rebalancing_;
   redistribute::MoveCost move_cost_;
 };

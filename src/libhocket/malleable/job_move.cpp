@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "base/clock.hpp"
+#include "base/node_counts.hpp"
 #include "malleable/job.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/depth.hpp"
@@ -77,8 +78,21 @@ void MalleableJob::choose_targets() {
 ControlPointResult MalleableJob::shrink() {
   OngoingReconfiguration& change = *change_;
   limit_change();
-  change.departure = runtime::shrink(processes_, sleepers_, static_cast<int>(change.targets));
-  change.roles = {ranks(0, size_), change.departure.stay};
+  change.roles.sources = ranks(0, size_);
+  // Who stays depends on the new distribution, and weighted shares depend on who stays: for this choice they are equal.
+  change.weights.assign(static_cast<std::size_t>(change.targets), 1.0);
+  change.roles.targets = ranks(0, static_cast<int>(change.targets));
+  if (const std::string reason = why_not_movable(); !reason.empty()) {
+    give_up(reason);
+    return ControlPointResult::go_on;
+  }
+  arrays_.forget_plans();
+  share_out();
+  const auto leave = node_counts_of(change.leave, size_);
+  change.departure = runtime::shrink(processes_, sleepers_, arrays_.overlap(size_, static_cast<int>(change.targets)),
+                                     leave ? leave.value() : std::vector<NodeCount>{});
+  change.roles.targets = change.departure.stay;
+  change.weights.clear();
   for (const int rank : change.departure.stay) change.weights.push_back(change.speeds[static_cast<std::size_t>(rank)]);
   return move();
 }
@@ -98,7 +112,8 @@ ControlPointResult MalleableJob::share_out_anew(const std::vector<double>& weigh
   change.methods = settings_.methods;
   change.methods.redistribution_strategy = Strategy::blocking;
   if (rank_ == 0) begin_record({}, change.began);
-  if (!arrays_.plan(ours_, change.roles, rank_, weights)) end_job("MPI failed when shares were planned", true);
+  arrays_.forget_plans();
+  share_out();
   if (arrays_.all_in_place(change.roles)) {
     change_.reset();
     return ControlPointResult::go_on;
@@ -145,6 +160,56 @@ void MalleableJob::brief_all() {
   if (index >= 0 && index < static_cast<std::int64_t>(change.cores.size()) &&
       change.cores[static_cast<std::size_t>(index)] >= 0)
     run_on_core(change.cores[static_cast<std::size_t>(index)]);
+  info_.core = own_core();
+}
+
+// Returns why the arrays cannot move, the same in all ranks; "" if they can. Collective over the merged communicator.
+std::string MalleableJob::why_not_movable() {
+  OngoingReconfiguration& change = *change_;
+  const Status owners =
+      change.same_arrays ? arrays_.check_owners(static_cast<int>(change.roles.targets.size())) : success();
+  std::array<std::int64_t, 2> here{change.same_arrays, owners.ok()};
+  if (!mpi::smallest(change.all, here)) end_job("MPI failed when arrays were compared", true);
+  if (!here[0]) return "the new processes registered different arrays than the old ones";
+  if (!here[1]) return owners ? "a function of owners is wrong in another process" : owners.error().text;
+  return {};
+}
+
+// Computes the new distribution. Collective over the merged communicator.
+void MalleableJob::share_out() {
+  OngoingReconfiguration& change = *change_;
+  if (!arrays_.share_out(change.all, change.roles.sources, change.rank, change.weights))
+    end_job("MPI failed when shares were planned", true);
+}
+
+// Gives the parts of the new distribution to the processes so that as many bytes as possible stay in place. Only a
+// growth by merge leaves a choice: shrink() has chosen who stays, and in a baseline all destinations are new. All ranks
+// compute the same.
+void MalleableJob::order_targets() {
+  OngoingReconfiguration& change = *change_;
+  const auto sources = change.roles.sources.size();
+  if (change.methods.spawn != Spawn::merge || change.roles.targets.size() <= sources) return;
+  const redistribute::Overlap overlap =
+      arrays_.overlap(static_cast<int>(sources), static_cast<int>(change.roles.targets.size()));
+  const std::vector<redistribute::Fate> all_stay(sources, redistribute::Fate::stays);
+  const std::vector<double> speeds = change.weights;  // by rank of the merged communicator
+  int next_new = static_cast<int>(sources);
+  const std::vector<int> order = redistribute::order_of_parts(overlap, all_stay);
+  for (std::size_t part = 0; part < order.size(); ++part) {
+    const int rank = order[part] == redistribute::newcomer ? next_new++ : order[part];
+    change.roles.targets[part] = rank;
+    change.weights[part] = speeds[static_cast<std::size_t>(rank)];
+  }
+  if (change.weights != speeds) share_out();
+}
+
+// Plans the move of all arrays. Collective over the merged communicator.
+void MalleableJob::plan_move() {
+  OngoingReconfiguration& change = *change_;
+  arrays_.forget_plans();
+  share_out();
+  order_targets();
+  arrays_.plan(change.roles, change.rank);
 }
 
 // Briefs new processes, plans the redistribution and moves the constant data, or begins to. Collective over the merged
@@ -153,12 +218,9 @@ ControlPointResult MalleableJob::move() {
   OngoingReconfiguration& change = *change_;
   if (change.all != ours_) {
     brief_all();
-    std::array<std::int64_t, 1> same{change.same_arrays};
-    if (!mpi::smallest(change.all, same)) end_job("MPI failed when the new processes were informed", true);
-    if (!same[0]) return part_again("the new processes registered different arrays than the old ones");
+    if (const std::string reason = why_not_movable(); !reason.empty()) return part_again(reason);
   }
-  if (!arrays_.plan(change.all, change.roles, change.rank, change.weights))
-    end_job("MPI failed when shares were planned", true);
+  plan_move();
   count_bytes();
   if (!change.methods.moves_in_background()) {
     move_blocking(true);
@@ -240,6 +302,7 @@ void MalleableJob::start_moving() {
                                       change.methods.redistribution_strategy);
   if (!moving) end_job("the data could not be redistributed: " + moving.error().text, true);
   change.moving = std::move(moving.value());
+  change.in_background = true;
 }
 
 // Performs a control point while constant data move. The move is over when it is over for all sources. Collective.
@@ -249,7 +312,7 @@ ControlPointResult MalleableJob::follow_moving() {
   // point.
   const Time now = node_now();
   const Time until = now + std::max(shortest_look, (now - point_since_) / 10);
-  std::array<std::int64_t, 1> over{change.moving->test()};
+  std::array<std::int64_t, 1> over{!change.moving || change.moving->test()};
   while (!over[0] && node_now() < until) {
     sched_yield();
     over[0] = change.moving->test();
@@ -284,24 +347,68 @@ ControlPointResult MalleableJob::complete(bool commit) {
   OngoingReconfiguration& change = *change_;
   finish_moving();
   std::int64_t committed = 1;
+  Blob blob;
+  put_record(blob);
   if (change.all != ours_) {
-    Blob blob;
     blob.put(static_cast<std::int64_t>(commit));
     blob.put(iteration_);
     blob.put(scheduled_);
+    blob.put(wait_);
     blob.put(change.departure.sleepers);
-    if (!blob.broadcast(change.all, 0)) end_job("MPI failed at the end of a reconfiguration", true);
+    const bool changed = change.rank == 0 && arrays_.changed();
+    blob.put(changed);
+    if (changed) arrays_.brief(blob);
+  }
+  if (!blob.broadcast(change.all, 0)) end_job("MPI failed at the end of a reconfiguration", true);
+  take_record(blob);
+  if (change.all != ours_) {
     blob.take(committed);
     blob.take(iteration_);
     blob.take(scheduled_);
+    blob.take(wait_);
     blob.take(change.departure.sleepers);
+    bool arrays_changed = false;
+    blob.take(arrays_changed);
+    if (arrays_changed && !is_source()) arrays_.take_briefing(blob);
     settings_.schedule.erase(settings_.schedule.begin(), settings_.schedule.upper_bound(scheduled_));
   }
   watch_.need({});  // from here on processes may end as planned
   if (!committed) return part_again("the application ended first");
+  // Arrays that came, or got another length, while constant data moved have no plan yet.
+  share_out();
+  arrays_.plan(change.roles, change.rank);
+  move_blocking(true);
   move_blocking(false);
   change.record.variable = change.lap();
   return resume();
+}
+
+// Put and take what rank 0 has measured so far, so that all processes know it afterwards.
+void MalleableJob::put_record(Blob& blob) const {
+  const event::Reconfiguration& record = change_->record;
+  blob.put(last_resize_.number);
+  blob.put(node_now() - change_->began);
+  for (const Duration time :
+       {record.wait, record.spawning, record.spawning_stopped, record.constant, record.constant_stopped})
+    blob.put(time);
+  for (const std::int64_t number : {record.bytes_moved, record.bytes_kept, change_->started, change_->woken})
+    blob.put(number);
+}
+
+void MalleableJob::take_record(Blob& blob) {
+  event::Reconfiguration& record = change_->record;
+  Duration elapsed{};
+  blob.take(last_resize_.number);
+  blob.take(elapsed);
+  for (Duration* time :
+       {&record.wait, &record.spawning, &record.spawning_stopped, &record.constant, &record.constant_stopped})
+    blob.take(*time);
+  for (std::int64_t* number : {&record.bytes_moved, &record.bytes_kept, &change_->started, &change_->woken})
+    blob.take(*number);
+  if (is_source()) return;
+  // The clocks of a new process begin here.
+  change_->mark = node_now();
+  change_->began = change_->mark - elapsed;
 }
 
 // Makes or removes the file by which `hocket run` sees that the processes which replaced those of the launcher have not
@@ -331,13 +438,14 @@ ControlPointResult MalleableJob::resume() {
   if (was_source) release_sleepers(sleepers_, change.departure.sleepers);
   const MPI_Comm targets = communicator_of_targets();
   const bool reports = was_source && rank_ == 0;
+  std::string left = reports ? places_left() : std::string{};
   if (stays)
     go_to_targets(targets);
   else
     leave_sources();
   if (stays && !was_source && rank_ == 0) note_unfinished(true);
   watch_.done();
-  if (reports) finish_record();
+  finish_record(reports, std::move(left));
   change_.reset();
   if (stays) {
     announce();
@@ -354,7 +462,8 @@ MPI_Comm MalleableJob::communicator_of_targets() {
   const auto& targets = change.roles.targets;
   const auto place = std::find(targets.begin(), targets.end(), change.rank);
   MPI_Comm of_targets = change.all;
-  const bool everyone = static_cast<int>(targets.size()) == mpi::size_of(change.all);
+  const bool everyone =
+      static_cast<int>(targets.size()) == mpi::size_of(change.all) && std::is_sorted(targets.begin(), targets.end());
   if (!everyone) {
     const int color = place != targets.end() ? 0 : MPI_UNDEFINED;
     if (HOCKET_PMPI(Comm_split)(change.all, color, static_cast<int>(place - targets.begin()), &of_targets) !=
@@ -455,12 +564,27 @@ void MalleableJob::watch(const std::vector<ProcessInfo>& processes, const std::f
   watch_.need(std::move(needed));
 }
 
-// Completes the record with the times and numbers of the reconfiguration, and sends it. In rank 0.
-void MalleableJob::finish_record() {
+// Returns the places that processes have left, while `processes_` still are the sources; "" if that is too long.
+std::string MalleableJob::places_left() const {
+  std::string left;
+  for (const auto* ranks : {&change_->departure.end, &change_->departure.sleep}) {
+    for (const int rank : *ranks) {
+      const ProcessInfo& process = processes_[static_cast<std::size_t>(rank)];
+      left.append(left.empty() ? "" : " ").append(process.node_name());
+      if (process.core >= 0) left.append(":").append(std::to_string(process.core));
+      if (left.size() > longest_nodes) return {};
+    }
+  }
+  return left;
+}
+
+// Completes the record with the times and numbers of the reconfiguration. Rank 0 of the sources also sends it.
+void MalleableJob::finish_record(bool reports, std::string left) {
   OngoingReconfiguration& change = *change_;
   event::Reconfiguration& record = change.record;
   const auto sleepers_before = static_cast<std::int64_t>(change.sleepers_before.size());
   record.done = true;
+  record.sources = static_cast<std::int64_t>(change.roles.sources.size());
   record.targets = static_cast<std::int64_t>(change.roles.targets.size());
   record.iteration = iteration_;
   record.resuming = change.lap();
@@ -472,6 +596,12 @@ void MalleableJob::finish_record() {
   // Sleepers end when the last computing process of their world has gone.
   const std::int64_t released = sleepers_before - change.woken + record.put_to_sleep - sleepers_after;
   record.ended = static_cast<std::int64_t>(change.departure.end.size()) + std::max<std::int64_t>(0, released);
+  if (change.roles.sources != change.roles.targets)
+    last_resize_ = {last_resize_.number + 1, record, node_now() - change.began, change.methods};
+  if (!reports) return;
+  // In a baseline this process is none of the destination ranks: their first one reports where they run (MALLEABLE).
+  if (rank_ >= 0) record.nodes = text_of(counts_by_node(processes_), longest_nodes);
+  record.left = std::move(left);
   move_cost_.learn(static_cast<double>(record.bytes_moved), to_s(record.constant_stopped + record.variable),
                    to_s(record.resuming));
   tell_record(record, change.wanted_on);

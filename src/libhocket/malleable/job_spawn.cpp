@@ -1,5 +1,6 @@
 // Growth of the application: from the decision to the merged communicator of source ranks and new processes. Also the
 // sleep of processes that the application does not use.
+#include <sched.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -7,8 +8,10 @@
 #include <array>
 
 #include "base/clock.hpp"
+#include "base/host_name.hpp"
 #include "malleable/hocketd_link.hpp"
 #include "malleable/job.hpp"
+#include "malleable/placing.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/end_job.hpp"
 #include "process/identity.hpp"
@@ -31,6 +34,29 @@ void wake(MPI_Comm world, int rank, Wake what, std::int64_t own_rank) {
     mpi::wait_asleep(request);
 }
 
+// Gathers where the processes of `comm` run, by rank. Collective.
+std::vector<PlacedProcess> gather_places(MPI_Comm comm, int size) {
+  constexpr std::size_t longest_name = 240;
+  struct Place {
+    std::array<char, longest_name> node{};
+    std::int64_t cores = 0;
+    std::int64_t core = -1;
+  } own;
+  host_name().copy(own.node.data(), longest_name - 1);
+  own.cores = sysconf(_SC_NPROCESSORS_ONLN);
+  own.core = own_core();
+  std::vector<Place> all(static_cast<std::size_t>(size));
+  MPI_Request request = mpi::no_request();
+  if (HOCKET_PMPI(Iallgather)(&own, sizeof own, mpi::byte_type(), all.data(), sizeof own, mpi::byte_type(), comm,
+                              &request) != MPI_SUCCESS ||
+      !mpi::wait_asleep(request))
+    end_job("MPI failed when the places of processes were listed", true);
+  std::vector<PlacedProcess> processes;
+  processes.reserve(all.size());
+  for (const Place& one : all) processes.push_back({one.node.data(), one.cores, one.core});
+  return processes;
+}
+
 // Ends the job on an error: ranks that are merged halfway cannot go back.
 MPI_Comm must(Result<MPI_Comm> comm) {
   if (!comm) end_job("a reconfiguration cannot continue: " + comm.error().text, true);
@@ -38,6 +64,14 @@ MPI_Comm must(Result<MPI_Comm> comm) {
 }
 
 }  // namespace
+
+std::int64_t own_core() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0 || CPU_COUNT(&set) != 1) return -1;
+  std::int64_t core = 0;
+  while (!CPU_ISSET(static_cast<std::size_t>(core), &set)) ++core;
+  return core;
+}
 
 // Wakes sleeping processes first, then starts as many new ones as are still needed. Collective over the source ranks.
 ControlPointResult MalleableJob::start_growth() {
@@ -55,6 +89,7 @@ ControlPointResult MalleableJob::start_growth() {
     change.nodes.clear();
     change.cores.clear();
   }
+  if (change.places.empty() && change.methods.placement != Placement::anywhere) place_new_processes();
   if (change.methods.spawn_strategy == SpawnStrategy::join) return ask_for_processes();
   change.start =
       std::make_unique<ProcessStart>(ours_, launch_of_this_process(), change.methods,
@@ -63,6 +98,29 @@ ControlPointResult MalleableJob::start_growth() {
   if (waits) return unite();
   change.record.spawning_stopped += change.lap();
   return ControlPointResult::go_on;
+}
+
+// Chooses places by the methods of the reconfiguration, from where the source ranks run. Those of baseline leave, and
+// so occupy nothing. Collective over the source ranks.
+void MalleableJob::place_new_processes() {
+  OngoingReconfiguration& change = *change_;
+  const Placement placement = change.methods.placement;
+  const std::vector<PlacedProcess> processes = gather_places(ours_, size_);
+  std::vector<OccupiedNode> nodes = nodes_of(processes, placement);
+  if (change.methods.spawn == Spawn::baseline) {
+    for (OccupiedNode& node : nodes) node = {node.name, std::vector<bool>(node.cores.size())};
+  }
+  std::vector<ProcessPlace> places = place(nodes, change.started, placement);
+  // Those of a node can share a world only if they follow each other.
+  std::stable_sort(places.begin(), places.end(),
+                   [](const auto& one, const auto& other) { return one.node < other.node; });
+  for (const ProcessPlace& one : places) {
+    const std::string core = one.core >= 0 ? ":" + std::to_string(one.core) : "";
+    change.places += (change.places.empty() ? "" : " ") + one.node + core;
+    // One node needs no name, and an MPI may know it by another one.
+    change.nodes.push_back(nodes.size() > 1 ? one.node : "");
+    change.cores.push_back(one.core);
+  }
 }
 
 // Describes the reconfiguration in a message of Watch.

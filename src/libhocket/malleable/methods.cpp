@@ -28,6 +28,9 @@ constexpr std::array spawn_strategies{NamedValue<SpawnStrategy>{"plain", SpawnSt
                                       NamedValue<SpawnStrategy>{"parallel-async", SpawnStrategy::parallel_async},
                                       NamedValue<SpawnStrategy>{"join", SpawnStrategy::join}};
 constexpr std::array worlds{NamedValue<Worlds>{"process", Worlds::process}, NamedValue<Worlds>{"node", Worlds::node}};
+constexpr std::array placements{NamedValue<Placement>{"anywhere", Placement::anywhere},
+                                NamedValue<Placement>{"compact", Placement::compact},
+                                NamedValue<Placement>{"spread", Placement::spread}};
 constexpr std::array methods{NamedValue<Method>{"collective", Method::collective},
                              NamedValue<Method>{"p2p", Method::p2p}, NamedValue<Method>{"rma-lock", Method::rma_lock},
                              NamedValue<Method>{"rma-lockall", Method::rma_lock_all}};
@@ -42,6 +45,18 @@ std::string_view name_in(const std::array<NamedValue<T>, n>& table, T value) {
   return "";
 }
 
+// Sets `value` to the one of this name, and marks the table as `used`. Returns false if it has no such name.
+template <class T, std::size_t n>
+bool take_name(const std::array<NamedValue<T>, n>& table, std::string_view name, T& value, std::string_view& used) {
+  for (const auto& row : table) {
+    if (row.name != name) continue;
+    value = row.value;
+    used = name;
+    return true;
+  }
+  return false;
+}
+
 // Parses an integer of at least `lowest`; the whole text must be the number.
 std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
   std::int64_t value = 0;
@@ -50,18 +65,20 @@ std::optional<std::int64_t> whole(std::string_view text, std::int64_t lowest) {
   return value;
 }
 
-// Parses "ITERATION:PROCESSES,…"; returns no value if the text has another form.
-std::optional<std::map<std::int64_t, std::int64_t>> parse_schedule(std::string_view text) {
-  std::map<std::int64_t, std::int64_t> schedule;
+// Parses "ITERATION:PROCESSES[:METHODS],…"; returns no value if the text has another form.
+std::optional<std::map<std::int64_t, ScheduledResize>> parse_schedule(std::string_view text) {
+  std::map<std::int64_t, ScheduledResize> schedule;
   while (!text.empty()) {
     const std::string_view entry = text.substr(0, text.find(','));
     text.remove_prefix(std::min(text.size(), entry.size() + 1));
     const std::size_t colon = entry.find(':');
     if (colon == entry.npos) return std::nullopt;
+    const std::string_view size = entry.substr(colon + 1, entry.find(':', colon + 1) - colon - 1);
+    const std::string_view names = entry.substr(std::min(entry.size(), colon + size.size() + 2));
     const auto iteration = whole(entry.substr(0, colon), 0);
-    const auto processes = whole(entry.substr(colon + 1), 1);
-    if (!iteration || !processes) return std::nullopt;
-    schedule[*iteration] = *processes;
+    const auto processes = whole(size, 1);
+    if (!iteration || !processes || !parse_methods(names, {}) || entry.ends_with(':')) return std::nullopt;
+    schedule[*iteration] = {*processes, std::string(names)};
   }
   return schedule;
 }
@@ -84,6 +101,18 @@ class EnvironmentReader {
       names += (names.empty() ? "" : ", ") + std::string(row.name);
     }
     if (name_in(table, value) != text) wrong(key, text, "is none of " + names, name_in(table, value));
+  }
+
+  // Sets `value` to the number of seconds; complains, and leaves it, if the text is none above `least`.
+  void seconds(const char* key, Duration& value, std::string_view used) {
+    const std::string_view text = read(key);
+    if (text.empty()) return;
+    char* end = nullptr;
+    const double number = std::strtod(text.data(), &end);  // getenv's text ends with a zero byte
+    if (*end == '\0' && std::isfinite(number) && number > 0 && number < 1e8)
+      value = from_s(number);
+    else
+      wrong(key, text, "is not a number of seconds above 0", used);
   }
 
   std::string_view read(const char* key) {
@@ -112,6 +141,35 @@ std::string Methods::text() const {
          std::string(Names::of(redistribution)) + " " + std::string(Names::of(redistribution_strategy));
 }
 
+std::array<std::string_view, 6> Methods::names() const {
+  return {name_of(spawn),
+          name_of(spawn_strategy),
+          name_in(hocket::runtime::worlds, worlds),
+          name_in(placements, placement),
+          Names::of(redistribution),
+          Names::of(redistribution_strategy)};
+}
+
+Result<Methods> parse_methods(std::string_view text, Methods chosen) {
+  std::array<std::string_view, 6> used{};  // the name that chose from each table
+  while (!text.empty()) {
+    const std::string_view name = text.substr(0, text.find('/'));
+    text.remove_prefix(std::min(text.size(), name.size() + 1));
+    const auto before = used;
+    const bool known = take_name(spawns, name, chosen.spawn, used[0]) ||
+                       take_name(spawn_strategies, name, chosen.spawn_strategy, used[1]) ||
+                       take_name(worlds, name, chosen.worlds, used[2]) ||
+                       take_name(placements, name, chosen.placement, used[3]) ||
+                       take_name(methods, name, chosen.redistribution, used[4]) ||
+                       take_name(strategies, name, chosen.redistribution_strategy, used[5]);
+    if (!known) return Error{"'" + std::string(name) + "' is no method: docs/malleable.md has their names"};
+    for (std::size_t i = 0; i < used.size(); ++i)
+      if (!before[i].empty() && used[i].data() != before[i].data())
+        return Error{"'" + std::string(before[i]) + "' and '" + std::string(name) + "' exclude each other: give one"};
+  }
+  return chosen;
+}
+
 ResizeSettings read_resize_settings(const std::function<const char*(const char*)>& get,
                                     const std::function<void(std::string_view)>& complain) {
   ResizeSettings settings;
@@ -119,6 +177,7 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
   reader.choose("HOCKET_SPAWN", spawns, settings.methods.spawn);
   reader.choose("HOCKET_SPAWN_STRATEGY", spawn_strategies, settings.methods.spawn_strategy);
   reader.choose("HOCKET_WORLDS", worlds, settings.methods.worlds);
+  reader.choose("HOCKET_PLACEMENT", placements, settings.methods.placement);
   reader.choose("HOCKET_REDISTRIBUTION", methods, settings.methods.redistribution);
   reader.choose("HOCKET_REDISTRIBUTION_STRATEGY", strategies, settings.methods.redistribution_strategy);
   if (const auto text = reader.read("HOCKET_PROCESSES"); !text.empty()) {
@@ -131,16 +190,10 @@ ResizeSettings read_resize_settings(const std::function<const char*(const char*)
     if (auto schedule = parse_schedule(text))
       settings.schedule = std::move(*schedule);
     else
-      reader.wrong("HOCKET_RESIZE", text, "is not of the form ITERATION:PROCESSES,…", "none");
+      reader.wrong("HOCKET_RESIZE", text, "is not of the form ITERATION:PROCESSES[:METHODS],…", "none");
   }
-  if (const auto text = reader.read("HOCKET_RESIZE_MAX_S"); !text.empty()) {
-    char* end = nullptr;
-    const double seconds = std::strtod(text.data(), &end);  // getenv's text ends with a zero byte
-    if (*end == '\0' && std::isfinite(seconds) && seconds > 0 && seconds < 1e8)
-      settings.limit = from_s(seconds);
-    else
-      reader.wrong("HOCKET_RESIZE_MAX_S", text, "is not a number of seconds above 0", "60");
-  }
+  reader.seconds("HOCKET_RESIZE_MAX_S", settings.limit, "60");
+  reader.seconds("HOCKET_RESIZE_WAIT_S", settings.wait_at_end, "0");
   if (const auto text = reader.read("HOCKET_BALANCE"); !text.empty()) {
     if (text == "0" || text == "resize")
       settings.balance = text == "0" ? Balance::never : Balance::at_resizes;

@@ -1,12 +1,12 @@
 #include "malleable/redistribution.hpp"
 
 #include <atomic>
-#include <cstring>
 #include <system_error>
 #include <thread>
 #include <utility>
 
 #include "malleable/exchange.hpp"
+#include "malleable/packing.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/depth.hpp"
 #include "mpi_shim/signals_blocked.hpp"
@@ -25,37 +25,16 @@ std::unique_ptr<ArrayExchange> make_exchange(Method method) {
   return nullptr;
 }
 
-// Copies data that stay in their process in chunks, so that messages make progress in between.
-class Keeper {
- public:
-  explicit Keeper(std::span<const ArrayTransfer> arrays) : arrays_(arrays) {}
-
-  // Copies at most `piece` bytes. Returns false if nothing was left.
-  bool copy_some() {
-    while (array_ < arrays_.size()) {
-      const ArrayTransfer& array = arrays_[array_];
-      const redistribute::RedistributionPlan& plan = array.plan;
-      const std::int64_t bytes = std::min(piece, plan.kept.count() * array.element_bytes - done_);
-      if (bytes > 0) {
-        std::memcpy(array.to + (plan.kept.first - plan.after.first) * array.element_bytes + done_,
-                    array.from + (plan.kept.first - plan.before.first) * array.element_bytes + done_,
-                    static_cast<std::size_t>(bytes));
-        done_ += bytes;
-        return true;
-      }
-      ++array_;
-      done_ = 0;
-    }
-    return false;
+// Returns the copies of what stays in its process.
+LocalCopies copies_of_kept(std::span<const ArrayTransfer> arrays) {
+  LocalCopies copies;
+  for (const ArrayTransfer& array : arrays) {
+    for (const redistribute::KeptElements& k : array.plan.kept)
+      copies.add(array.to + k.to * array.element_bytes, array.from + k.from * array.element_bytes,
+                 k.count * array.element_bytes);
   }
-
- private:
-  static constexpr std::int64_t piece = std::int64_t{1} << 20;
-
-  std::span<const ArrayTransfer> arrays_;
-  std::size_t array_ = 0;
-  std::int64_t done_ = 0;  // bytes of the current array
-};
+  return copies;
+}
 
 // The steps that all methods and strategies share. `comm` is in use until finish() has returned. After an error every
 // step does nothing.
@@ -64,13 +43,17 @@ class Steps {
   Steps(MPI_Comm comm, std::vector<ArrayTransfer> arrays, Method method, bool wait_for_all)
       : comm_(comm),
         arrays_(std::move(arrays)),
-        keeper_(arrays_),
+        keeping_(copies_of_kept(arrays_)),
+        packing_(arrays_),
         exchange_(make_exchange(method)),
         wait_for_all_(wait_for_all) {}
   Steps(const Steps&) = delete;
   Steps& operator=(const Steps&) = delete;
 
-  void post() { check(exchange_->post(comm_, arrays_)); }
+  void post() {
+    if (!packing_.pack()) return check(MPI_ERR_NO_MEM);
+    check(exchange_->post(comm_, packing_.arrays()));
+  }
 
   // True if the transfer is over or has failed.
   bool test() {
@@ -82,9 +65,8 @@ class Steps {
   void wait() {
     mpi::Patience patience = mpi::Patience::for_data();
     while (!failed() && !own_ended()) {
-      // While data remain to be copied, every pass does useful work, so there is no pause.
-      if (!copied_) continue;
-      patience.pause();
+      // A pass that copies does useful work, so there is no pause.
+      if (!copying_) patience.pause();
     }
   }
 
@@ -109,11 +91,12 @@ class Steps {
     if (code_ == MPI_SUCCESS) code_ = code;
   }
 
-  // Tests the messages, and copies the next chunk of the data that stay. True if both have ended.
+  // Tests the messages, and copies the next chunk of the data that stay; of those that have arrived, once all have.
+  // True if everything has ended.
   bool own_ended() {
     if (!sent_) check(exchange_->test(sent_));
-    if (!copied_) copied_ = !keeper_.copy_some();
-    return sent_ && copied_;
+    copying_ = keeping_.copy_some() || (sent_ && packing_.unpack_some());
+    return sent_ && !copying_;
   }
 
   // True if all ranks have ended, by a nonblocking barrier that each rank enters once its own part has ended.
@@ -130,11 +113,12 @@ class Steps {
 
   MPI_Comm comm_;
   std::vector<ArrayTransfer> arrays_;
-  Keeper keeper_;
+  LocalCopies keeping_;
+  Packing packing_;
   std::unique_ptr<ArrayExchange> exchange_;
   bool wait_for_all_;
   bool sent_ = false;
-  bool copied_ = false;
+  bool copying_ = false;  // the last pass has copied
   enum class BarrierState { before, begun, ended } barrier_ = BarrierState::before;
   MPI_Request request_ = mpi::no_request();
   int code_ = MPI_SUCCESS;

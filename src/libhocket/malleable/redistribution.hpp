@@ -2,7 +2,8 @@
 // redistribution").
 //
 // One object moves one set of arrays. Collective over the merged communicator: all of its ranks start the same arrays
-// in the same order with the same method and strategy. Data that stay in their process are copied too. Not thread-safe;
+// in the same order with the same method and strategy. Data that stay in their process are copied too. Messages whose
+// elements lie in several places are packed at the start, which needs memory for them at both ends. Not thread-safe;
 // with Strategy::thread the object has a thread of its own between start() and finish().
 #pragma once
 
@@ -22,8 +23,8 @@ namespace hocket::runtime {
 // One array of this rank. The memory belongs to the caller, who must not touch it until finish() has returned, except
 // to read `from`.
 struct ArrayTransfer {
-  const std::byte* from = nullptr;  // the elements of plan.before
-  std::byte* to = nullptr;  // room for plan.after; may overlap `from` unless data that are sent would be overwritten
+  const std::byte* from = nullptr;  // plan.before elements
+  std::byte* to = nullptr;  // room for plan.after elements; may overlap `from` unless it would overwrite what is sent
   std::int64_t element_bytes = 0;
   redistribute::RedistributionPlan plan;
 };

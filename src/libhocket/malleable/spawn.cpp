@@ -111,6 +111,9 @@ Result<MPI_Comm> spawn(MPI_Comm over, const Launch& launch, const SpawnBatch& ba
   // Only Open MPI knows this key, and only its processes need it (watch.cpp, init_begins).
   info.set("PMIX_ENVAR", "HOCKET_SPAWNED=1");
   if (!batch.node.empty()) info.set("host", batch.node);
+  // Open MPI can also use nodes of the allocation on which the application has no process yet; MPICH lists none.
+  else if (batch.placement != Placement::anywhere)
+    info.set("map_by", batch.placement == Placement::spread ? "node:oversubscribe" : "slot:oversubscribe");
   std::vector<char*> arguments;
   for (const std::string& argument : launch.arguments) arguments.push_back(const_cast<char*>(argument.c_str()));
   arguments.push_back(nullptr);
@@ -151,15 +154,10 @@ std::vector<SpawnBatch> batches_of(const Methods& methods, int sources, int coun
   std::vector<SpawnBatch> batches;
   for (int i = 0; i < count; ++i) {
     const std::string node = nodes.empty() ? "" : nodes[static_cast<std::size_t>(i)];
-    // Single processes go to the leaders in turn; worlds of one node get leaders in blocks, so that fewer batches
-    // result.
-    const int leader = methods.worlds == Worlds::process ? i % leaders : i * leaders / count;
-    const bool same = methods.worlds == Worlds::node && !batches.empty() && batches.back().leader == leader &&
-                      batches.back().node == node;
-    if (same)
+    if (methods.worlds == Worlds::node && !batches.empty() && batches.back().node == node)
       ++batches.back().count;
-    else
-      batches.push_back({leader, 1, node});
+    else  // the leaders take turns
+      batches.push_back({static_cast<int>(batches.size()) % leaders, 1, node, methods.placement});
   }
   return batches;
 }

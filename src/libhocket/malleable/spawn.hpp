@@ -32,9 +32,10 @@ Launch launch_of_this_process();
 
 // One MPI_Comm_spawn.
 struct SpawnBatch {
-  int leader = 0;    // source rank that communicates with it
-  int count = 0;     // processes
-  std::string node;  // node to start on; "": anywhere
+  int leader = 0;                             // source rank that communicates with it
+  int count = 0;                              // processes
+  std::string node;                           // node to start on; "": anywhere
+  Placement placement = Placement::anywhere;  // among the nodes that only the MPI knows, if it has no node
 };
 
 // Divides `count` new processes into batches. `nodes` has one entry for each process, or none at all.

@@ -23,11 +23,11 @@ constexpr const char* mpich_symbol = "MPIR_Dup_fn";
 #ifdef OPEN_MPI
 constexpr const char* our_symbol = openmpi_symbol;
 constexpr const char* other_symbol = mpich_symbol;
-constexpr std::array rank_variables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK"};
+constexpr std::array rank_variables = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
 #else
 constexpr const char* our_symbol = mpich_symbol;
 constexpr const char* other_symbol = openmpi_symbol;
-constexpr std::array rank_variables = {"PMI_RANK"};
+constexpr std::array rank_variables = {"PMI_RANK", "PMIX_RANK"};
 #endif
 
 const void* library_of(const void* address) {
@@ -43,6 +43,7 @@ bool is_ours_loaded() {
 }
 
 // True in the process that the launcher numbers 0, and where no launcher gives a number. MPI itself cannot be asked.
+// Slurm numbers the processes of a program for the PMI that its user names, whatever MPI the program has.
 bool is_first_process() {
   for (const char* const variable : rank_variables)
     if (const char* const rank = std::getenv(variable)) return std::strcmp(rank, "0") == 0;

@@ -26,9 +26,9 @@ void tell(E& told, const IoLeft& left, const std::string& info) {
 }
 
 // Returns the target of the file system of a step: that of its file, else of the working directory; "" if it names only
-// another file system, "dev:8:1".
+// another file system.
 std::string file_system_of(const std::string& file, const std::string& named) {
-  if (file.empty() && named.starts_with("dev:")) return "";
+  if (file.empty() && names_file_system(named)) return "";
   return target_of(file.empty() ? "." : file);
 }
 
@@ -70,7 +70,7 @@ void Announced::describe(event::StartIo& start) {
 
 std::string Announced::announced_target() const {
   const std::string target = prepared_.value("target");
-  return target.empty() ? prepared_.value("hocket_target") : target;
+  return target_called(target.empty() ? prepared_.value("hocket_target") : target);
 }
 
 std::optional<std::string> Announced::announced_parts() const {

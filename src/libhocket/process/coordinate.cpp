@@ -223,7 +223,7 @@ void end_phase() {
   if (!identity().coordinates() || !(led || identity().speaks())) return;
   hocket::event::InformIo over;
   over.phase_over = true;
-  own->session().tell(over);
+  own->session().inform_of(over);
 }
 
 }  // namespace
@@ -275,7 +275,7 @@ int hocket_io_inform(MPI_Comm comm) {
       step.authorized = !identity().coordinates();
       if (!step.authorized && mpi::rank_in(comm) == 0) begin_step();
     } else if (step.session && step.request) {
-      if (auto news = announced().news()) step.session->tell(std::move(*news));
+      if (const auto news = announced().news()) step.session->inform_of(*news);
     }
     return HOCKET_OK;
   });

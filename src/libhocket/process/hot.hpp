@@ -29,7 +29,8 @@ struct alignas(64) Hot {
   std::atomic<bool> in_step = false;                 // the application is in a step (include/hocket/io.h)
   std::atomic<std::int64_t> phase_deadline = never;  // ns: an I/O phase is over after this time
   Counters counters;
-  Counter uncoordinated;  // operations whose request failed
+  Counter uncoordinated;                 // operations whose request failed
+  std::atomic<bool> logs_calls = false;  // each call is logged for `hocket capture` (call_log.hpp)
 
   bool is_active() const { return active.load(std::memory_order_relaxed); }
   // True if the application is reported to hocketd. Otherwise there are counters and nothing else.

@@ -10,6 +10,7 @@
 #include "base/host_name.hpp"
 #include "event/applicant.hpp"
 #include "mpi_shim/calls.hpp"
+#include "session/target.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -19,6 +20,7 @@ Identity& object() {
     auto* const made = new Identity;
     const auto complain = [made](std::string_view line) { made->wrong_settings += std::string(line) + "\n"; };
     made->settings = read_settings(std::getenv, complain);
+    read_target_names();
     return made;
   }();
   return one;
@@ -50,12 +52,13 @@ event::Hello hello() {
   const MemberSettings& settings = own.settings;
   event::Hello hello;
   hello.program = program_path();
-  hello.job = settings.job.empty() ? "pid-" + std::to_string(getpid()) : settings.job;
+  hello.job = settings.job.empty() ? "pid-" + host_name() + "-" + std::to_string(getpid()) : settings.job;
   hello.application = settings.name.empty() ? base_name(hello.program) : settings.name;
   hello.mpi = mpi::name;
   hello.version = HOCKET_VERSION;
   hello.pid = getpid();
   hello.processes = own.rank == 0 ? own.size : 0;
+  hello.delegations = true;
   return hello;
 }
 

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "mpi_shim/calls.hpp"
 #include "mpi_shim/warn.hpp"
+#include "process/call_log.hpp"
 #include "process/flop_of_phases.hpp"
 #include "process/grants.hpp"
 #include "process/identity.hpp"
@@ -83,6 +84,8 @@ void initialised() noexcept {
     open_flop_counter(own.settings.flop_events);
     open_meetings();
   }
+  if (!own.settings.capture.empty() && !call_log::begin(own.settings.capture, own.started))
+    warn("no memory for the log of calls: nothing is captured of rank " + std::to_string(own.rank));
   hot.reports = own.settings.reports();
   hot.active = true;
   hot.watches_posix = own.settings.reports() && own.settings.posix;
@@ -93,6 +96,7 @@ void initialised() noexcept {
 void finalising() noexcept {
   if (!hot.is_active()) return;
   hot.watches_posix = false;  // before the sums: other threads may continue writing
+  call_log::end(identity().rank, identity().size, identity().spawned);
   if (hot.is_reported()) {
     if (Reporter* const reporter = Reporter::find()) reporter->end_phase();
     say_bye(identity());

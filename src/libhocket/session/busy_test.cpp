@@ -8,12 +8,12 @@
 namespace hocket::runtime {
 namespace {
 
-constexpr std::int64_t ms = 1'000'000;
+constexpr std::int64_t ns_per_ms = 1'000'000;
 
 std::string after(const std::vector<std::pair<std::int64_t, std::int64_t>>& added) {
   BusyIntervals busy;
-  for (const auto& [start, end] : added) busy.add(time_from_ns(start * ms), time_from_ns(end * ms));
-  return busy.text(time_from_ns(10 * ms));
+  for (const auto& [start, end] : added) busy.add(time_from_ns(start * ns_per_ms), time_from_ns(end * ns_per_ms));
+  return busy.text(time_from_ns(10 * ns_per_ms));
 }
 
 TEST(BusyIntervals, AreRelativeAndInOrder) {

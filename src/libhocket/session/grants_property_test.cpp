@@ -2,6 +2,8 @@
 // other half (coordinator/arbitration/request_states.hpp). Thousands of random runs delay messages, end connections,
 // and let time limits pass. Every history ends, no grant is lost or used twice, and every wait is bounded.
 //
+// While an application is alone, it has delegations: requests begin without a grant, and are reported in batches.
+//
 // The client of this test has no threads or sockets. It feeds inputs into the table as Session does.
 #include <gtest/gtest.h>
 
@@ -34,6 +36,7 @@ using testing::has;
 using testing::name_of;
 using testing::Network;
 using testing::Random;
+using testing::Sent;
 
 constexpr Duration lease = seconds{1};
 constexpr Duration keep_alive = milliseconds{500};
@@ -77,7 +80,9 @@ struct Asked {
   bool io_step = false;
   bool awaited = false;  // a thread waits for the grant
   bool used = false;
-  bool held = false;  // the lease is renewed
+  bool held = false;             // the lease is renewed
+  std::uint64_t delegation = 0;  // under which it was begun; 0: with a grant of its own
+  bool delegated = false;        // the delegation was not recalled
   MemberId connection;
   Time since{};
   Time heard{};
@@ -98,6 +103,10 @@ struct Client {
   std::string job;
   Connection* connection = nullptr;  // nullptr: the client knows that it has none
   std::map<std::uint64_t, Asked> requests;
+  std::set<std::uint64_t> delegations;
+  std::set<std::uint64_t> returned;  // delegations that were recalled on this connection
+  std::vector<Sent> batch;           // with the times at which the messages came into being
+  Time flush = Time::max();
   std::uint64_t last = 0;
   std::vector<Worker> workers;
   bool has_left = false;
@@ -106,10 +115,7 @@ struct Client {
 class PairOfHistories {
  public:
   PairOfHistories(const Weather& weather, std::uint64_t seed, Met& met)
-      : weather_(weather),
-        met_(met),
-        random_(seed),
-        network_({{weather.policy}, lease, milliseconds{20}, seconds{3}, keep_alive}, weather.calm, random_) {
+      : weather_(weather), met_(met), random_(seed), network_(settings(weather), weather.calm, random_) {
     clients_.resize(2 + pick(3));
     for (std::size_t i = 0; i < clients_.size(); ++i) {
       clients_[i].job = "job" + std::to_string(i == 3 ? 0 : i);  // the last one is of the first application
@@ -136,6 +142,8 @@ class PairOfHistories {
   }
   int grants() const { return network_.grants(); }
   Duration longest{};  // wait
+  int delegations = 0;
+  int recalls = 0;
 
  private:
   struct Due {
@@ -143,6 +151,11 @@ class PairOfHistories {
     std::function<void()> act;
   };
 
+  static coordinator::CoordinatorSettings settings(const Weather& weather) {
+    coordinator::CoordinatorSettings settings{{weather.policy}, lease, milliseconds{20}, seconds{3}, keep_alive};
+    settings.delegate_after = milliseconds{150};
+    return settings;
+  }
   std::uint64_t pick(std::uint64_t below) { return random_.pick(below); }
   bool one_in(std::uint64_t n) { return random_.one_in(n); }
   Time now() const { return network_.now(); }
@@ -164,6 +177,7 @@ class PairOfHistories {
     }
     for (Client& client : clients_) {
       if (client.has_left) continue;
+      offer(client.flush, [&] { send_batch(client); });
       for (Worker& worker : client.workers) offer(worker.next, [&] { act(client, worker); });
       for (auto& [id, asked] : client.requests) {
         if (asked.held) offer(asked.renew, [this, &client, number = id] { renew(client, number); });
@@ -196,12 +210,74 @@ class PairOfHistories {
 
   // ---- the client: messages
 
-  void send(const Client& client, event::Body body) {
+  // What waits in the batch goes first.
+  void send(Client& client, event::Body body) {
+    send_batch(client);
     if (client.connection != nullptr) network_.send(*client.connection, std::move(body));
   }
-  void send_start(const Client& client, std::uint64_t number) {
+  void send_batch(Client& client) {
+    client.flush = Time::max();
+    for (Sent& sent : std::exchange(client.batch, {})) {
+      if (client.connection == nullptr) continue;
+      const Duration ago = std::max(now() - sent.at, Duration{1});
+      if (auto* start = std::get_if<event::StartIo>(&*sent.body)) start->ago = ago;
+      if (auto* finish = std::get_if<event::FinishIo>(&*sent.body)) finish->ago = ago;
+      network_.send(*client.connection, *sent.body);
+    }
+  }
+  void add_to_batch(Client& client, event::Body body) {
+    if (client.batch.empty()) client.flush = in(milliseconds{200});
+    client.batch.push_back({now(), std::move(body)});
+  }
+  void send_start(Client& client, std::uint64_t number) {
     if (client.connection != nullptr) client.connection->last_request = number;
-    send(client, event::StartIo{RequestId{number}, "disk", "/f", "op", 1});
+    event::StartIo start{RequestId{number}, "disk", "/f", "op", 1};
+    const auto found = client.requests.find(number);
+    const bool delegated = found != client.requests.end() && found->second.delegated;
+    if (delegated) start.delegation = RequestId{found->second.delegation};
+    delegated ? add_to_batch(client, start) : send(client, start);
+  }
+
+  // ---- the client: delegations, as session_delegations.cpp
+
+  void take_delegation(Client& client, std::uint64_t number) {
+    const auto found = client.requests.find(number);
+    const bool in_vain = found == client.requests.end() ||
+                         !standing_step(found->second.standing, StandingInput::grant).does(StandingAction::take_share);
+    if (in_vain) return return_delegation(client, number);
+    client.delegations.insert(number);
+    Asked& asked = client.requests.at(number);
+    asked.delegation = number;
+    asked.delegated = true;
+    ++delegations;
+  }
+  void return_delegation(Client& client, std::uint64_t number) {
+    client.delegations.erase(number);
+    client.returned.insert(number);
+    for (auto& [id, asked] : client.requests) {
+      if (asked.delegation == number && std::exchange(asked.delegated, false)) feed(client, id, StandingInput::recall);
+    }
+    send(client, event::ReturnIo{RequestId{number}});
+    ++recalls;
+  }
+  void delegation_expired(Client& client, std::uint64_t number) {
+    client.delegations.erase(number);
+    std::erase_if(client.batch, [&](const Sent& sent) {
+      const auto* start = std::get_if<event::StartIo>(&*sent.body);
+      return start != nullptr && start->delegation.value == number;
+    });
+    for (auto& [id, asked] : client.requests) {
+      if (asked.delegation != number) continue;
+      asked.delegated = false;
+      feed(client, id, StandingInput::expire);
+    }
+  }
+  static void forget_delegations(Client& client) {
+    client.delegations.clear();
+    client.returned.clear();
+    client.batch.clear();
+    client.flush = Time::max();
+    for (auto& [id, asked] : client.requests) asked.delegated = false;
   }
 
   void receive(Connection& connection) {
@@ -209,12 +285,17 @@ class PairOfHistories {
     Client& client = clients_[connection.client];
     if (client.connection != &connection) return;
     if (!body) return lose(client);
-    if (const auto* grant = std::get_if<event::GrantIo>(&*body))
+    if (const auto* grant = std::get_if<event::GrantIo>(&*body)) {
+      if (grant->delegated) take_delegation(client, grant->request.value);
       feed(client, grant->request.value, StandingInput::grant);
+    }
+    if (const auto* recall = std::get_if<event::RecallIo>(&*body)) return_delegation(client, recall->request.value);
     if (const auto* queued = std::get_if<event::QueuedIo>(&*body))
       feed(client, queued->request.value, StandingInput::queue);
-    if (const auto* expired = std::get_if<event::LeaseExpired>(&*body))
+    if (const auto* expired = std::get_if<event::LeaseExpired>(&*body)) {
+      delegation_expired(client, expired->request.value);
       feed(client, expired->request.value, StandingInput::expire);
+    }
     if (const auto* pause = std::get_if<event::PauseIo>(&*body)) {
       const auto found = client.requests.find(pause->request.value);
       const bool unattended = found != client.requests.end() && found->second.io_step && !found->second.awaited;
@@ -226,6 +307,7 @@ class PairOfHistories {
 
   void lose(Client& client) {
     client.connection = nullptr;
+    forget_delegations(client);
     for (auto& [number, asked] : client.requests)
       feed(client, number, asked.io_step ? StandingInput::lose_step : StandingInput::lose);
     for (Worker& worker : client.workers) worker.next = std::min(worker.next, in(milliseconds{2}));
@@ -253,19 +335,23 @@ class PairOfHistories {
     if (step.does(StandingAction::start_waiting)) asked.since = asked.heard = now();
     if (step.does(StandingAction::hear)) asked.heard = now();
     if (step.does(StandingAction::release)) asked.held = false;
-    if (step.does(StandingAction::hold)) {
-      asked.held = asked.used = true;
+    if (step.does(StandingAction::hold)) asked.used = true;
+    if (step.does(StandingAction::hold) && !asked.delegated) {
+      asked.held = true;
       asked.renew = now() + lease / 3;
     }
     if (step.does(StandingAction::send_start)) send_start(client, number);
     if (step.does(StandingAction::send_paused)) send(client, event::PausedIo{id, 1, 1});
-    if (step.does(StandingAction::send_finish)) send(client, event::FinishIo{id, {}, 1, one_in(3)});
+    if (step.does(StandingAction::send_finish)) {
+      const event::FinishIo finish{id, {}, 1, one_in(3)};
+      asked.delegated ? add_to_batch(client, finish) : send(client, finish);
+    }
     if (step.does(StandingAction::withdraw)) send(client, event::FinishIo{id, {}, 0, false});
     if (step.does(StandingAction::answer)) feed(client, number, StandingInput::stop);
   }
 
   void count(Asked& asked, Standing before, std::uint64_t number) {
-    if (asked.standing == Standing::offered && before != Standing::offered) {
+    if (asked.standing == Standing::offered && before != Standing::offered && before != Standing::none) {
       const int grants = network_.grants(asked.connection, RequestId{number});
       EXPECT_LE(++asked.offers, grants) << "a grant is used twice";
     }
@@ -340,8 +426,18 @@ class PairOfHistories {
     asked.io_step = worker.io_step;
     asked.awaited = !worker.io_step;
     asked.connection = client.connection->member;
+    if (!client.delegations.empty()) return ask_delegated(client, worker, asked);
     feed(client, worker.request, StandingInput::ask);
     worker.next = worker.io_step ? in(milliseconds{300}) : limit(asked);
+  }
+
+  void ask_delegated(Client& client, Worker& worker, Asked& asked) {
+    asked.awaited = false;
+    asked.delegation = *client.delegations.begin();
+    asked.delegated = true;
+    feed(client, worker.request, StandingInput::ask_delegated);
+    if (!worker.io_step) return take_up(client, worker, asked);
+    worker.next = in(milliseconds{300});
   }
 
   // A program with a step asks now and then whether it is granted, or waits for it.
@@ -438,10 +534,14 @@ class PairOfHistories {
         if (asked.connection != connection->member) continue;
         const auto known = member != nullptr ? coordinator::find(*member, RequestId{number}) : std::nullopt;
         const model::Request* request = known ? &**known : nullptr;
+        // It may begin what hocketd does not know yet.
+        const bool is_under = asked.delegated || client.returned.contains(asked.delegation);
+        if (is_under && has_delegation(member, asked.delegation)) continue;
         if (const char* wrong = fault(*connection, number, asked, request); wrong != nullptr)
           ADD_FAILURE() << "request " << number << ", " << name_of(asked.standing) << ": " << wrong;
         if (asked.held && request != nullptr && request->state == model::RequestState::granted)
           at_work.insert(client.job);
+        if (asked.delegated && asked.used && has_delegation(member, asked.delegation)) at_work.insert(client.job);
       }
       if (member != nullptr) check_known(client, *member);
     }
@@ -452,7 +552,8 @@ class PairOfHistories {
   const char* fault(const Connection& connection, std::uint64_t number, const Asked& asked,
                     const model::Request* known) const {
     const bool granted = known != nullptr && known->state == model::RequestState::granted;
-    const bool revoked = has<event::LeaseExpired>(connection.down, number);
+    const bool revoked = has<event::LeaseExpired>(connection.down, number) ||
+                         (asked.delegation != 0 && has<event::LeaseExpired>(connection.down, asked.delegation));
     const bool comes = revoked || has<event::GrantIo>(connection.down, number);
     const bool goes = has<event::StartIo>(connection.up, number) || has<event::PausedIo>(connection.up, number);
     switch (asked.standing) {
@@ -472,12 +573,28 @@ class PairOfHistories {
     return "it is not removed";
   }
 
+  static bool has_delegation(const model::Member* member, std::uint64_t delegation) {
+    return member != nullptr && delegation != 0 && coordinator::find_delegation(*member, RequestId{delegation});
+  }
+
   // Every request that the coordinator has belongs to one of the client, or will soon.
   void check_known(const Client& client, const model::Member& member) const {
     const Connection& connection = *client.connection;
     for (const auto request : member.requests) {
       const std::uint64_t number = request->id.value;
-      if (has<event::FinishIo>(connection.up, number)) continue;
+      if (request->delegation) {
+        // An answer to RECALL_IO may be kept until the other members have answered.
+        const bool known = client.delegations.contains(number) || has<event::GrantIo>(connection.down, number) ||
+                           has<event::LeaseExpired>(connection.down, number) || client.returned.contains(number);
+        if (!known) ADD_FAILURE() << "delegation " << number << ": it is lost";
+        continue;
+      }
+      const auto ends = [&](const Sent& sent) {
+        const auto* finish = std::get_if<event::FinishIo>(&*sent.body);
+        return finish != nullptr && finish->request == request->id;
+      };
+      if (has<event::FinishIo>(connection.up, number) || std::ranges::any_of(client.batch, ends)) continue;
+      if (network_.may_keep_finish(connection.member, request->id)) continue;
       const auto found = client.requests.find(number);
       const Standing standing = found == client.requests.end() ? Standing::none : found->second.standing;
       if (request->state == model::RequestState::queued) {
@@ -501,6 +618,8 @@ class PairOfHistories {
 TEST(ProtocolOfGrants, LosesNoGrantAndUsesNoneTwiceWhateverIsLate) {
   Met met;
   int grants = 0;
+  int delegations = 0;
+  int recalls = 0;
   for (const Weather& weather : {Weather{&policy::fcfs, true, false}, Weather{&policy::interrupt, true, false},
                                  Weather{&two_at_once, false, false}}) {
     for (std::uint64_t seed = 1; seed <= 500 && !HasFailure(); ++seed) {
@@ -508,10 +627,14 @@ TEST(ProtocolOfGrants, LosesNoGrantAndUsesNoneTwiceWhateverIsLate) {
       PairOfHistories run{weather, seed, met};
       run.to_the_end();
       grants += run.grants();
+      delegations += run.delegations;
+      recalls += run.recalls;
       EXPECT_LE(run.longest, wait_limit);
     }
   }
   EXPECT_GT(grants, 5000);
+  EXPECT_GT(delegations, 500);
+  EXPECT_GT(recalls, 100);
   // The table marks what cannot happen. All else has happened here.
   for (const Standing standing : testing::all_standings()) {
     for (const StandingInput input : testing::all_inputs()) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/batches.hpp"
 #include "coordinator/coordinator.hpp"
 
 namespace hocket::runtime::testing {
@@ -33,6 +34,7 @@ struct Sent {
   std::optional<event::Body> body;
 };
 
+// True if such a message for that request is under way.
 template <class E>
 bool has(const std::deque<Sent>& sent, std::uint64_t request) {
   return std::any_of(sent.begin(), sent.end(), [&](const Sent& one) {
@@ -73,6 +75,7 @@ class Network {
     hello.program = "/bin/a";
     hello.mpi = "mpich";
     hello.processes = 1;
+    hello.delegations = true;
     send(connection, hello);
     return connection;
   }
@@ -117,6 +120,12 @@ class Network {
     const auto found = grants_.find({member, request});
     return found == grants_.end() ? 0 : found->second;
   }
+  // True if FINISH_IO of the request has arrived, and the coordinator may have kept it until batches of other members
+  // have come.
+  bool may_keep_finish(MemberId member, RequestId request) const {
+    const auto found = finished_.find({member, request});
+    return found != finished_.end() && now_ <= found->second + all_known_after;
+  }
   int grants() const {
     int all = 0;
     for (const auto& [request, count] : grants_) all += count;
@@ -132,7 +141,10 @@ class Network {
 
   void handle(MemberId from, const event::Body& body) {
     if (const auto* paused = std::get_if<event::PausedIo>(&body)) granted_.erase({from, paused->request});
-    if (const auto* finish = std::get_if<event::FinishIo>(&body)) granted_.erase({from, finish->request});
+    if (const auto* finish = std::get_if<event::FinishIo>(&body)) {
+      granted_.erase({from, finish->request});
+      finished_[{from, finish->request}] = now_;
+    }
     for (const coordinator::Command& command : coordinator_.handle({now_, {"node1", "", from}, body})) {
       if (!command.to) continue;
       if (const auto* expired = std::get_if<event::LeaseExpired>(&command.body))
@@ -150,6 +162,7 @@ class Network {
   std::deque<Connection> connections_;  // by the number of the member, from 1
   std::set<std::pair<MemberId, RequestId>> granted_;
   std::map<std::pair<MemberId, RequestId>, int> grants_;
+  std::map<std::pair<MemberId, RequestId>, Time> finished_;
   Time now_ = Time{} + std::chrono::seconds{1};
 };
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "file_system/target_name.hpp"
+
 namespace hocket::runtime {
-namespace {
 
-constexpr std::size_t longest_target = 31;  // target_of() of a device is shorter
-
-}  // namespace
+// Policies give an application the servers of a file system by this name.
+static_assert(file_system::longest_target_name <= event::longest_file_system);
 
 std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
   std::optional<event::IoPhase> over = due(start);
@@ -16,7 +16,7 @@ std::optional<event::IoPhase> PhaseTracker::begin(Time start) {
   if (began_) {
     open_.emplace();
     open_->index = next_index_++;
-    open_->target.reserve(longest_target);  // `end` must not allocate
+    open_->target.reserve(file_system::longest_target_name);  // `end` must not allocate
     open_->start = open_->end = start;
     io_.clear();
     waits_.clear();

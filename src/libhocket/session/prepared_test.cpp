@@ -9,7 +9,7 @@ namespace {
 
 using Popped = Prepared::Popped;
 
-class PreparedTest : public testing::Test {
+class PreparedTest : public ::testing::Test {
  protected:
   void push(const Prepared::Pairs& pairs) {
     prepared_.push(pairs, done_, [this](std::string_view line) { complaints_.emplace_back(line); });

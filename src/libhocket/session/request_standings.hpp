@@ -9,7 +9,8 @@
 //                  ▼                  │
 //                alone ◄──────────────┘ silence, long_wait, no_connection, …
 //
-// LEASE_EXPIRED leads to `expired`. FINISH_IO ends a request in every standing.
+// LEASE_EXPIRED leads to `expired`. FINISH_IO ends a request in every standing. A request under a delegation is offered
+// at once.
 #pragma once
 
 #include <array>
@@ -51,8 +52,10 @@ enum class StandingInput {
   lose_step,         // the same for an I/O step, for which no thread has to wait
   no_connection,     // the connection has ended, and the waiting thread has given up
   drop,              // the request is forgotten: it was in vain, or is sent anew with another number
+  ask_delegated,     // the application requests a grant where it has a delegation
+  recall,            // the delegation under which it was begun has ended: it is a request as any other
 };
-inline constexpr std::size_t standing_inputs = 17;
+inline constexpr std::size_t standing_inputs = 19;
 
 // What the member does. A step may have several actions.
 enum class StandingAction : unsigned {
@@ -103,6 +106,7 @@ constexpr StandingCell never(StandingCell cell) {
 inline constexpr StandingCell stay{};
 inline constexpr StandingCell no = never(stay);
 inline constexpr StandingCell begins = moves(Standing::queued, start_waiting | send_start);
+inline constexpr StandingCell has = moves(Standing::offered, send_start);
 inline constexpr StandingCell offers = moves(Standing::offered, take_share);
 inline constexpr StandingCell shares = stays_with(take_share);
 inline constexpr StandingCell hears = stays_with(hear);
@@ -132,7 +136,7 @@ inline constexpr std::array<std::array<StandingCell, standings>, standing_inputs
     {stay,        hears,          no,      no,      no,            hears,    no,      stay},    // queue
     {stay,        no,             tells,   tells,   no,            no,       no,      stay},    // pause
     {no,          no,             answers, tells,   no,            no,       no,      stay},    // pause_unattended
-    {stay,        never(expires), expires, expires, expires,       expires,  no,      expires}, // expire
+    {stay,        never(expires), expires, expires, expires,       expires,  stay,    expires}, // expire
     {no,          gives_up,       stay,    stay,    stay,          stay,     stay,    stay},    // refuse
     {stay,        gives_up,       no,      no,      no,            gives_up, no,      no},      // silence
     {stay,        gives_up,       no,      no,      no,            gives_up, no,      no},      // long_wait
@@ -141,6 +145,8 @@ inline constexpr std::array<std::array<StandingCell, standings>, standing_inputs
     {no,          cut_off,        whole,   whole,   resumes,       cut_off,  whole,   whole},   // lose_step
     {stay,        goes_on,        no,      no,      no,            goes_on,  no,      no},      // no_connection
     {no,          drops,          gone,    gone,    gone,          gone,     drops,   drops},   // drop
+    {has,         no,             no,      no,      no,            no,       no,      no},      // ask_delegated
+    {no,          no,             stay,    holds,   never(holds),  no,       no,      no},      // recall
 }};
 // clang-format on
 

@@ -60,9 +60,9 @@ std::string impossible_in(Standing standing) {
 }
 
 TEST(RequestStandings, NothingIsKnownOfARequestBeforeAndAfter) {
-  EXPECT_EQ(steps_of(Standing::none),
-            (Lines{"ask: -> queued start_waiting send_start", "finish: release send_finish"}));
-  EXPECT_EQ(impossible_in(Standing::none), "finish pause_unattended refuse lose lose_step drop");
+  EXPECT_EQ(steps_of(Standing::none), (Lines{"ask: -> queued start_waiting send_start", "finish: release send_finish",
+                                             "ask_delegated: -> offered send_start"}));
+  EXPECT_EQ(impossible_in(Standing::none), "finish pause_unattended refuse lose lose_step drop recall");
 }
 
 TEST(RequestStandings, AQueuedOneWaitsForItsGrant) {
@@ -72,7 +72,7 @@ TEST(RequestStandings, AQueuedOneWaitsForItsGrant) {
              "expire: -> expired release", "refuse: -> alone release withdraw", "silence: -> alone release withdraw",
              "long_wait: -> alone release withdraw", "leave: -> alone release withdraw", "lose: whole_share",
              "lose_step: -> alone whole_share", "no_connection: -> alone release", "drop: -> none"}));
-  EXPECT_EQ(impossible_in(Standing::queued), "ask take_up pause pause_unattended expire");
+  EXPECT_EQ(impossible_in(Standing::queued), "ask take_up pause pause_unattended expire ask_delegated recall");
 }
 
 TEST(RequestStandings, AnOfferedOneIsTakenUpOrGivenBack) {
@@ -80,24 +80,25 @@ TEST(RequestStandings, AnOfferedOneIsTakenUpOrGivenBack) {
             (Lines{"take_up: -> granted hold", "finish: -> none release send_finish", "grant: take_share",
                    "pause: -> to_pause tell", "pause_unattended: -> to_pause answer", "expire: -> expired release",
                    "lose: whole_share", "lose_step: whole_share", "drop: -> none"}));
-  EXPECT_EQ(impossible_in(Standing::offered), "ask queue silence long_wait leave no_connection drop");
+  EXPECT_EQ(impossible_in(Standing::offered), "ask queue silence long_wait leave no_connection drop ask_delegated");
 }
 
 TEST(RequestStandings, AGrantedOneIsUsedUntilItEndsOrIsToPause) {
   EXPECT_EQ(steps_of(Standing::granted),
             (Lines{"finish: -> none release send_finish", "grant: take_share", "pause: -> to_pause tell",
                    "pause_unattended: -> to_pause tell", "expire: -> expired release", "lose: whole_share",
-                   "lose_step: whole_share", "drop: -> none"}));
-  EXPECT_EQ(impossible_in(Standing::granted), "ask queue silence long_wait leave no_connection drop");
+                   "lose_step: whole_share", "drop: -> none", "recall: hold"}));
+  EXPECT_EQ(impossible_in(Standing::granted), "ask queue silence long_wait leave no_connection drop ask_delegated");
 }
 
 TEST(RequestStandings, OneThatIsToPauseStopsOrEnds) {
-  EXPECT_EQ(steps_of(Standing::to_pause),
-            (Lines{"take_up: hold", "stop: -> paused start_waiting release send_paused",
-                   "finish: -> none release send_finish", "grant: take_share", "expire: -> expired release",
-                   "lose: -> granted whole_share", "lose_step: -> granted whole_share", "drop: -> none"}));
+  EXPECT_EQ(
+      steps_of(Standing::to_pause),
+      (Lines{"take_up: hold", "stop: -> paused start_waiting release send_paused",
+             "finish: -> none release send_finish", "grant: take_share", "expire: -> expired release",
+             "lose: -> granted whole_share", "lose_step: -> granted whole_share", "drop: -> none", "recall: hold"}));
   EXPECT_EQ(impossible_in(Standing::to_pause),
-            "ask grant queue pause pause_unattended silence long_wait leave no_connection drop");
+            "ask grant queue pause pause_unattended silence long_wait leave no_connection drop ask_delegated recall");
 }
 
 TEST(RequestStandings, APausedOneWaitsLikeAQueuedOne) {
@@ -106,20 +107,20 @@ TEST(RequestStandings, APausedOneWaitsLikeAQueuedOne) {
                    "expire: -> expired release", "silence: -> alone release withdraw",
                    "long_wait: -> alone release withdraw", "leave: -> alone release withdraw", "lose: whole_share",
                    "lose_step: -> alone whole_share", "no_connection: -> alone release", "drop: -> none"}));
-  EXPECT_EQ(impossible_in(Standing::paused), "ask pause pause_unattended drop");
+  EXPECT_EQ(impossible_in(Standing::paused), "ask pause pause_unattended drop ask_delegated recall");
 }
 
 TEST(RequestStandings, AnExpiredOneOnlyEnds) {
   EXPECT_EQ(steps_of(Standing::expired), (Lines{"finish: -> none release send_finish", "lose: whole_share",
                                                 "lose_step: whole_share", "drop: -> none"}));
   EXPECT_EQ(impossible_in(Standing::expired),
-            "ask grant queue pause pause_unattended expire silence long_wait leave no_connection");
+            "ask grant queue pause pause_unattended silence long_wait leave no_connection ask_delegated recall");
 }
 
 TEST(RequestStandings, OneThatGoesOnAloneOnlyEnds) {
   EXPECT_EQ(steps_of(Standing::alone), (Lines{"finish: -> none release send_finish", "expire: -> expired release",
                                               "lose: whole_share", "lose_step: whole_share", "drop: -> none"}));
-  EXPECT_EQ(impossible_in(Standing::alone), "ask silence long_wait leave no_connection");
+  EXPECT_EQ(impossible_in(Standing::alone), "ask silence long_wait leave no_connection ask_delegated recall");
 }
 
 // ---- rules that hold for every step that can happen --------------------------------------------------------------

@@ -16,9 +16,9 @@ inline std::string name_of(Standing standing) {
 
 inline std::string name_of(StandingInput input) {
   constexpr std::array<const char*, standing_inputs> names{
-      "ask",    "take_up", "stop",    "finish",    "grant", "queue", "pause",     "pause_unattended",
-      "expire", "refuse",  "silence", "long_wait", "leave", "lose",  "lose_step", "no_connection",
-      "drop"};
+      "ask",    "take_up",       "stop",    "finish",    "grant", "queue", "pause",     "pause_unattended",
+      "expire", "refuse",        "silence", "long_wait", "leave", "lose",  "lose_step", "no_connection",
+      "drop",   "ask_delegated", "recall"};
   return names.at(static_cast<std::size_t>(input));
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/batches.hpp"
 #include "base/clock.hpp"
 #include "session/heartbeat.hpp"
 
@@ -52,6 +53,7 @@ bool Session::connect() {
     struct stat status {};
     if (fstat(fd_, &status) == 0) inode_ = status.st_ino;
   }
+  forget_delegations();
   silent_ = false;
   welcomed_ = false;
   held_until_ = 0;
@@ -60,6 +62,7 @@ bool Session::connect() {
 }
 
 void Session::disconnect() {
+  forget_delegations();
   const std::lock_guard lock(connection_);
   client_.reset();
   fd_ = -1;
@@ -70,9 +73,14 @@ bool Session::was_taken_away() {
   return client_ && client_->taken_away();
 }
 
+// What waits in the batch goes first.
 bool Session::send(const event::Body& body) {
   const std::lock_guard lock(connection_);
-  return client_ && client_->connected() && client_->send(body).ok();
+  std::vector<event::Body> all = take_batch();
+  if (!client_ || !client_->connected()) return false;
+  if (all.empty()) return client_->send(body).ok();
+  all.push_back(body);
+  return client_->send(all).ok();
 }
 
 // Continues uncoordinated until the next I/O phase, and says why. `asking_` is held.
@@ -102,6 +110,10 @@ bool Session::ready() {
 }
 
 RequestId Session::ask(event::StartIo start, RequestPurpose use) {
+  if (const RequestId begun = begin_delegated(start, use)) {
+    take_up(begun);
+    return begun;
+  }
   AskingLock asking(*this);
   const bool phase_begins = may_retry_;
   if (!ready()) return {};
@@ -123,6 +135,7 @@ RequestId Session::ask(event::StartIo start, RequestPurpose use) {
 }
 
 RequestId Session::inform(event::StartIo start) {
+  if (const RequestId begun = begin_delegated(start, RequestPurpose::step)) return begun;
   const AskingLock asking(*this);
   if (!ready()) return {};
   if (ask_for(start, RequestPurpose::step)) return start.request;
@@ -135,10 +148,9 @@ RequestId Session::inform(event::StartIo start) {
   return {};
 }
 
-// Sends START_IO with the next id, because hocketd expects rising ids. Returns false if the connection has ended.
+// Sends START_IO with the next id. Returns false if the connection has ended.
 bool Session::ask_for(event::StartIo& start, RequestPurpose use) {
-  start.request = RequestId{++last_request_};
-  return begin(start.request, use).does(StandingAction::send_start) && send(start);
+  return begin(start, use).does(StandingAction::send_start) && send_batch();
 }
 
 // Waits for the grant of a request that is queued or paused. It releases `asking_` while it sleeps, so other threads
@@ -263,11 +275,12 @@ void Session::take(const event::Body& body) {
   if (const auto* grant = std::get_if<event::GrantIo>(&body)) hear(*grant);
   if (const auto* queued = std::get_if<event::QueuedIo>(&body)) hear(*queued);
   if (const auto* pause = std::get_if<event::PauseIo>(&body)) hear(*pause);
+  if (const auto* recall = std::get_if<event::RecallIo>(&body)) hear(*recall);
   if (const auto* expired = std::get_if<event::LeaseExpired>(&body)) hear(*expired);
   if (const auto* refused = std::get_if<event::Refused>(&body)) hear(*refused);
   if (const auto* expected = std::get_if<event::ExpectedWait>(&body)) expected_waits_.push_back(*expected);
   if (std::holds_alternative<event::Reconfigure>(body) || std::holds_alternative<event::WithdrawResize>(body) ||
-      std::holds_alternative<event::ProcessesReady>(body))
+      std::holds_alternative<event::ProcessesReady>(body) || std::holds_alternative<event::Reconfiguration>(body))
     commands_.push_back(body);
   if (const auto* told = std::get_if<event::NewServerMap>(&body)) {
     auto map = event::parse_server_map(told->epoch, told->text);
@@ -366,6 +379,7 @@ bool Session::reconnect() {
 }
 
 void Session::report(const event::IoPhase& phase) {
+  if (add_to_batch(phase)) return;
   if (send(phase) || settings_.coordinate) return;
   const AskingLock asking(*this);
   disconnect();
@@ -381,6 +395,7 @@ void Session::report_iterations(const event::Iterations& iterations) {
 }
 
 void Session::finish(event::FinishIo finish) {
+  if (finish_delegated(finish)) return;
   const StandingStep step = remove(finish.request, StandingInput::finish);
   carry_out(finish.request, step);
   if (step.does(StandingAction::send_finish)) send(finish);
@@ -397,8 +412,16 @@ int Session::listen() {
   return fd_;
 }
 
-// Runs the timed duty, and enforces the time limits of a waiting step, because no thread waits for it.
+// Runs the timed duty, sends the batch, and enforces the time limits of a waiting step, because no thread waits for it.
 Time Session::due(Time now) {
+  if (delegated_) {
+    send_batch();
+    return std::min(due_but_batch(now), now + longest_batch);
+  }
+  return due_but_batch(now);
+}
+
+Time Session::due_but_batch(Time now) {
   std::function<Time(Time)> others;
   {
     const std::lock_guard lock(requests_mutex_);

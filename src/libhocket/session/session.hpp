@@ -7,6 +7,9 @@
 // stops, answers, and waits, again bounded, until the request is granted again. The thread that renews leases receives
 // PAUSE_IO while no other thread waits for a message. request_standings.hpp has the states of a request as a table.
 //
+// While the application is alone on a target, it has a *delegation*: requests there are granted at once, without a
+// message or a system call, and what they report goes in batches (session_delegations.cpp, docs/design/delegation.md).
+//
 // Thread-safe. Used in rank 0 of a world or of a file's communicator, and in ranks that access files independently.
 #pragma once
 
@@ -120,6 +123,8 @@ class Session {
 
   // Sends an event of malleability. Returns false if hocketd is missing.
   bool tell(const event::Body& body) { return send(body); }
+  // Sends INFORM_IO, in a batch while a target is delegated to this process.
+  void inform_of(const event::InformIo& inform);
   // Returns the next RECONFIGURE, WITHDRAW_RESIZE or PROCESSES_READY that has come. Returns nothing if none has, or if
   // another thread uses the connection.
   std::optional<event::Body> next_command();
@@ -146,6 +151,9 @@ class Session {
   // A request from START_IO to FINISH_IO.
   struct SessionRequest {
     RequestId id;
+    RequestId delegation;                    // under which it was begun; none: with a GRANT_IO of its own
+    bool delegated = false;                  // the delegation was not recalled, so that it needs no lease
+    std::string target, file_system, parts;  // as in START_IO
     RequestPurpose use = RequestPurpose::operation;
     std::thread::id owner;               // the thread that sent START_IO
     Standing standing = Standing::none;  // assigned by `change` alone
@@ -185,6 +193,38 @@ class Session {
   bool ready();
   bool send(const event::Body& body);
   bool ask_for(event::StartIo& start, RequestPurpose use);
+
+  // session_delegations.cpp. A delegation of this process: requests with the same three texts are granted at once.
+  struct Delegation {
+    RequestId id;
+    std::string target, file_system, parts;
+  };
+  // A message of a batch.
+  struct UnsentEvent {
+    event::Body body;
+    Time since{};  // time of the event; 0: it is sent without an age
+  };
+  // Begins a request under a delegation and returns its id; none if there is no such delegation.
+  RequestId begin_delegated(event::StartIo& start, RequestPurpose use);
+  // Removes a request under a delegation, and adds its FINISH_IO to the batch. Returns false if it is no such request.
+  bool finish_delegated(const event::FinishIo& finish);
+  // Adds the event to the batch, if there is a delegation. Returns false if not.
+  bool add_to_batch(const event::Body& body);
+  // Sends what waits in the batch. Returns false if the connection has ended.
+  bool send_batch();
+  std::vector<event::Body> take_batch();
+  // Takes a delegation, which came with the grant of the request, the first one under it. `requests_mutex_` is held.
+  void take_delegation(SessionRequest& request);
+  // Returns a delegation to hocketd. What was begun under it is granted as any other request from then on.
+  void return_delegation(RequestId id);
+  // Ends a delegation whose lease has expired, and the grants of what was begun under it.
+  void delegation_expired(RequestId id);
+  // True if the request was begun under a delegation that was not recalled.
+  bool has_no_lease(RequestId request);
+  // Removes a delegation, and returns the number of those removed. `requests_mutex_` is held.
+  std::size_t erase_delegation(RequestId id);
+  // Forgets all delegations and the batch, because the connection has ended.
+  void forget_delegations();
   GrantOutcome wait_for_grant(AskingLock& asking, RequestId request, RequestId& aside);
   void wait_and_take_up(AskingLock& asking, RequestId request, RequestId& aside);
   void sleep(AskingLock& asking, Duration longest);
@@ -210,6 +250,7 @@ class Session {
   // The callbacks of LeaseKeeper::Duties.
   int listen();
   Time due(Time now);
+  Time due_but_batch(Time now);
   void renew(RequestId request);
 
   void hear(const event::GrantIo& grant);
@@ -217,6 +258,7 @@ class Session {
   void hear(const event::PauseIo& pause);
   void hear(const event::LeaseExpired& expired);
   void hear(const event::Refused& refused);
+  void hear(const event::RecallIo& recall) { return_delegation(recall.request); }
   void connection_ended();
   template <class Which>
   std::vector<RequestId> answer(Which which, std::int64_t bytes, std::int64_t round);
@@ -226,7 +268,7 @@ class Session {
 
   // These three feed an input into the state machine of a request (request_standings.hpp). `begin` adds the request,
   // and `remove` removes it if the input ends it. Both leave the actions to the caller; `apply` carries them out.
-  StandingStep begin(RequestId request, RequestPurpose use);
+  StandingStep begin(event::StartIo& start, RequestPurpose use);
   StandingStep remove(RequestId request, StandingInput input);
   void apply(RequestId request, StandingInput input);
   // Sends the FINISH_IO of an input that gives the request up. Call it before `apply`, because a thread that sees the
@@ -234,8 +276,11 @@ class Session {
   void withdraw(RequestId request, StandingInput input);
   // Holds or releases the lease, as the step says. No lock may be held.
   void carry_out(RequestId request, const StandingStep& step);
-  // These three need `requests_mutex_` held. `change` is the only function that assigns a standing.
+  // These five need `requests_mutex_` held. `change` is the only function that assigns a standing.
   static StandingStep change(SessionRequest& request, StandingInput input);
+  // Adds a request with the next number, because hocketd expects rising ones, and sets the number in `start`.
+  SessionRequest& add(event::StartIo& start, RequestPurpose use);
+  void forget(RequestId request);
   SessionRequest* find(RequestId request);
   void show();
 
@@ -251,12 +296,11 @@ class Session {
   std::optional<bus::Client> client_;  // under connection_
   std::atomic<bool> leaving_ = false;
   std::atomic<bool> may_retry_ = true;
-  std::atomic<bool> alone_ = false;  // changed under asking_: uncoordinated until the next phase
-  bool silent_ = false;              // under asking_: connected, but hocketd did not answer in time
-  std::uint64_t last_request_ = 0;
-  std::int64_t last_question_ = 0;                        // under asking_: number of the last ASK_WAIT
-  std::vector<event::ExpectedWait> expected_waits_;       // under asking_: answers that no thread has taken yet
-  std::deque<event::Body> commands_;                      // under asking_: commands that `next_command` will return
+  std::atomic<bool> alone_ = false;                  // changed under asking_: uncoordinated until the next phase
+  bool silent_ = false;                              // under asking_: connected, but hocketd did not answer in time
+  std::int64_t last_question_ = 0;                   // under asking_: number of the last ASK_WAIT
+  std::vector<event::ExpectedWait> expected_waits_;  // under asking_: answers that no thread has taken yet
+  std::deque<event::Body> commands_;                 // under asking_: commands that `next_command` will return
   std::atomic<Duration> lease_{std::chrono::seconds{5}};  // WELCOME brings hocketd's
   HeldTargets held_;                                      // set under asking_
   std::atomic<bool> welcomed_ = false;                    // on this connection; changed under asking_
@@ -270,12 +314,17 @@ class Session {
 
   std::mutex requests_mutex_;  // guards the members up to due_; no other mutex is taken while it is held
   std::vector<SessionRequest> requests_;
+  std::uint64_t last_request_ = 0;
+  std::vector<Delegation> delegations_;
+  // Messages that are sent later, in this order. Each START_IO passes through it, so that their numbers rise.
+  std::vector<UnsentEvent> batch_;
   std::atomic<bool>* wanted_ = nullptr;
   std::function<void()> hook_ = [] {};
   std::function<Time(Time)> due_ = [](Time) { return Time::max(); };
-  // The next three are copies that other threads read without the lock (`show`).
+  // The next four are copies that other threads read without the lock (`show`).
   std::atomic<Standing> step_standing_ = Standing::none;
   std::atomic<bool> engaged_ = false;
+  std::atomic<bool> delegated_ = false;  // there is a delegation
   std::atomic<std::uint64_t> changes_ = 0;
   LeaseKeeper leases_;
 };

@@ -60,6 +60,7 @@ std::vector<RequestId> Session::answer(Which which, std::int64_t bytes, std::int
       const StandingStep stopped = change(request, StandingInput::stop);
       if (!stopped.does(StandingAction::send_paused)) continue;
       step = stopped;
+      request.delegated = false;  // it will be granted as any other, with a lease
       const bool operation = request.use == RequestPurpose::operation;
       answers.push_back({request.id, operation ? (bytes > 0 ? bytes : request.bytes) : request.bytes + bytes,
                          operation ? round : -1});
@@ -148,11 +149,20 @@ std::int64_t Session::progress_of(RequestId request) {
 // ---- what hocketd says of a request -------------------------------------------------------------------------------
 
 void Session::hear(const event::GrantIo& grant) {
-  const std::lock_guard lock(requests_mutex_);
-  SessionRequest* found = find(grant.request);
-  if (!found || !change(*found, StandingInput::grant).does(StandingAction::take_share)) return;
-  found->share = {grant.share, found->share.alone && grant.share >= 1};
-  show();
+  bool in_vain = true;
+  {
+    const std::lock_guard lock(requests_mutex_);
+    SessionRequest* found = find(grant.request);
+    if (found && change(*found, StandingInput::grant).does(StandingAction::take_share)) {
+      in_vain = false;
+      found->share = {grant.share, found->share.alone && grant.share >= 1};
+      if (grant.delegated) take_delegation(*found);
+      show();
+    }
+  }
+  if (!grant.delegated) return;
+  if (in_vain) return return_delegation(grant.request);
+  leases_.expect(true);  // RECALL_IO may come
 }
 
 void Session::hear(const event::QueuedIo& queued) {
@@ -181,11 +191,16 @@ void Session::hear(const event::PauseIo& pause) {
   answer_pause(pause.request);
 }
 
-void Session::hear(const event::LeaseExpired& expired) { apply(expired.request, StandingInput::expire); }
+// The number is that of a request, or of one whose grant brought a delegation.
+void Session::hear(const event::LeaseExpired& expired) {
+  delegation_expired(expired.request);
+  apply(expired.request, StandingInput::expire);
+}
 
 // Updates all requests after the connection has ended: pauses need no answer, and no grant will come. Waiting threads
 // notice by themselves. No thread waits for the step, so it continues uncoordinated here.
 void Session::connection_ended() {
+  forget_delegations();
   if (waiting_step().request && !alone_) give_up("hocketd at " + settings_.socket + " has gone");
   const std::lock_guard lock(requests_mutex_);
   for (SessionRequest& request : requests_)
@@ -214,23 +229,41 @@ void Session::hear(const event::Refused& refused) {
 
 // ---- all of them --------------------------------------------------------------------------------------------------
 
-StandingStep Session::begin(RequestId request, RequestPurpose use) {
+Session::SessionRequest& Session::add(event::StartIo& start, RequestPurpose use) {
+  start.request = RequestId{++last_request_};
+  SessionRequest& begun = requests_.emplace_back();
+  begun.id = start.request;
+  begun.target = start.target;
+  begun.file_system = start.file_system;
+  begun.parts = start.parts;
+  begun.use = use;
+  begun.owner = std::this_thread::get_id();
+  begun.connection = connections_;
+  return begun;
+}
+
+StandingStep Session::begin(event::StartIo& start, RequestPurpose use) {
   StandingStep step;
   {
     const std::lock_guard lock(requests_mutex_);
-    SessionRequest& begun = requests_.emplace_back();
-    begun.id = request;
-    begun.use = use;
-    begun.owner = std::this_thread::get_id();
-    begun.connection = connections_;
-    step = change(begun, StandingInput::ask);
+    step = change(add(start, use), StandingInput::ask);
+    batch_.push_back({start});
     show();
   }
   if (use == RequestPurpose::step) leases_.expect(true);
   return step;
 }
 
-// Removes a request if the input ends it. Its bytes become the step's, if there is one.
+// Removes a request from the list. Its bytes become the step's, if there is one.
+void Session::forget(RequestId request) {
+  const SessionRequest* found = find(request);
+  const std::int64_t bytes = found ? found->bytes : 0;
+  std::erase_if(requests_, [&](const SessionRequest& other) { return other.id == request; });
+  for (SessionRequest& other : requests_)
+    if (other.use == RequestPurpose::step) other.bytes += bytes;
+}
+
+// Removes a request if the input ends it.
 StandingStep Session::remove(RequestId request, StandingInput input) {
   bool is_io_step = false;
   StandingStep step;
@@ -241,10 +274,7 @@ StandingStep Session::remove(RequestId request, StandingInput input) {
     step = change(*found, input);
     if (step.next != Standing::none) return step;
     is_io_step = found->use == RequestPurpose::step;
-    const std::int64_t bytes = found->bytes;
-    std::erase_if(requests_, [&](const SessionRequest& other) { return other.id == request; });
-    for (SessionRequest& other : requests_)
-      if (other.use == RequestPurpose::step) other.bytes += bytes;
+    forget(request);
     show();
   }
   if (is_io_step) leases_.expect(false);
@@ -271,7 +301,7 @@ void Session::withdraw(RequestId request, StandingInput input) {
 
 void Session::carry_out(RequestId request, const StandingStep& step) {
   if (step.does(StandingAction::release)) leases_.release(request);
-  if (!step.does(StandingAction::hold)) return;
+  if (!step.does(StandingAction::hold) || has_no_lease(request)) return;
   leases_.hold(request, lease_);
   // The request may have ended or paused in another thread before `hold`.
   const Standing now = standing(request);

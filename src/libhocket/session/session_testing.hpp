@@ -20,7 +20,7 @@ namespace hocket::runtime::testing {
 using bus::testing::eventually;
 
 // hocketd as a member sees it. It welcomes members, grants requests at once (unless mute, or the file is "queued"), and
-// records the messages that it receives.
+// records the messages that it receives. With the grant of the file "delegated" it delegates the target.
 class Controller {
  public:
   explicit Controller(const std::string& path, bool mute = false)
@@ -46,6 +46,13 @@ class Controller {
   std::size_t count() const {
     return stand_in_.taken<E>().size();
   }
+
+  // Return the messages so far: those of that kind, or all.
+  template <class E>
+  std::vector<E> all() const {
+    return stand_in_.taken<E>();
+  }
+  std::vector<event::Body> everything() const { return stand_in_.everything(); }
 
   // Grants queued requests, the last one first, until it has granted so many; at most for 20 s.
   void grant_queued(std::size_t count_of_them) {
@@ -77,6 +84,8 @@ class Controller {
     }
     const auto* start = std::get_if<event::StartIo>(&said);
     if (start == nullptr) return {};
+    if (start->delegation) return {};
+    if (start->file == "delegated") return {{event::GrantIo{start->request, {}, start->target, 1, true}}};
     if (start->file == "queued") return {{event::QueuedIo{start->request, 1, "b"}}};
     if (mute_) return {};
     // Each grant follows a new server map.

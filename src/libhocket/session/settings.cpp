@@ -3,16 +3,18 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "file_system/target_name.hpp"
+
 namespace hocket::runtime {
 namespace {
 
-constexpr double longest_s = 1e8;  // three years, far below the limit of 64-bit nanoseconds
+constexpr double most_seconds = 1e8;  // three years, far below the limit of 64-bit nanoseconds
 
-// Parses a number of seconds from 0 to longest_s. Returns false, and leaves `value` alone, if the text is none.
+// Parses a number of seconds from 0 to most_seconds. Returns false, and leaves `value` alone, if the text is none.
 bool parse_seconds(const char* text, Duration& value) {
   char* end = nullptr;
   const double seconds = std::strtod(text, &end);
-  if (end == text || *end != '\0' || !std::isfinite(seconds) || seconds < 0 || seconds > longest_s) return false;
+  if (end == text || *end != '\0' || !std::isfinite(seconds) || seconds < 0 || seconds > most_seconds) return false;
   value = from_s(seconds);
   return true;
 }
@@ -35,6 +37,7 @@ MemberSettings read_settings(const std::function<const char*(const char*)>& get,
   settings.socket = text("HOCKET_SOCKET");
   settings.job = text("HOCKET_JOB");
   settings.name = text("HOCKET_NAME");
+  settings.capture = text("HOCKET_CAPTURE");
   seconds("HOCKET_ANSWER_S", settings.answer);
   seconds("HOCKET_MAX_WAIT_S", settings.max_wait);
   seconds("HOCKET_PHASE_GAP_S", settings.phase_gap);
@@ -55,6 +58,8 @@ MemberSettings read_settings(const std::function<const char*(const char*)>& get,
       complain(std::string(key) + "='" + written + "' is neither 0 nor 1: using 1");
     return written != "0";
   };
+  if (const auto names = file_system::parse_target_names(text(file_system::target_names_variable)); !names)
+    complain(std::string(file_system::target_names_variable) + " is ignored: " + names.error().text);
   settings.coordinate = unless_0("HOCKET_COORDINATE");
   settings.posix = unless_0("HOCKET_POSIX");
   return settings;

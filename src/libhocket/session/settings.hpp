@@ -29,7 +29,8 @@ struct MemberSettings {
   Duration phase_gap = from_s(0.1);  // operations that are less than this apart form one I/O phase
   FlopEvents flop_events = FlopEvents::hardware;
   Io io = Io::mpi;
-  bool posix = true;  // POSIX I/O of the program itself is watched
+  bool posix = true;    // POSIX I/O of the program itself is watched
+  std::string capture;  // HOCKET_CAPTURE: directory for the log of each rank's calls; "": none
 
   // True if the application is reported to hocketd. As the launcher sets the environment, all ranks of a world agree.
   bool reports() const { return !socket.empty(); }

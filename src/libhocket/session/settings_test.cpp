@@ -80,5 +80,11 @@ TEST(MemberSettings, KeepsTheDefaultAndSaysSoWhereAValueIsWrong) {
   EXPECT_NE(environment.complaints.find("HOCKET_COORDINATE='no'"), std::string::npos);
 }
 
+TEST(MemberSettings, SayWhichNameOfATargetIsNone) {
+  Environment environment{{{"HOCKET_TARGET_NAMES", "/a=b /c"}}, ""};
+  environment.read();
+  EXPECT_EQ(environment.complaints, "HOCKET_TARGET_NAMES is ignored: '/c' names no target: write PATH=NAME for each\n");
+}
+
 }  // namespace
 }  // namespace hocket::runtime

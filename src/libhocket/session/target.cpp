@@ -1,12 +1,9 @@
 #include "session/target.hpp"
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
 #include <algorithm>
 #include <array>
 
-#include "base/device_target.hpp"
+#include "file_system/ask_target.hpp"
 
 namespace hocket::runtime {
 namespace {
@@ -15,13 +12,6 @@ namespace {
 constexpr std::array<std::string_view, 14> file_systems = {"ufs",   "nfs",    "xfs",    "panfs",  "pvfs",
                                                            "pvfs2", "lustre", "gpfs",   "beegfs", "quobytefs",
                                                            "ime",   "daos",   "testfs", "sfs"};
-
-bool find_target(const std::string& path, std::string& target) {
-  struct stat status {};
-  if (stat(path.c_str(), &status) != 0) return false;
-  target = target_of(status.st_dev);
-  return true;
-}
 
 }  // namespace
 
@@ -33,16 +23,22 @@ std::string_view without_prefix(std::string_view file) {
                                                                                            : file.substr(colon + 1);
 }
 
-std::string target_of(dev_t device) { return device_target(major(device), minor(device)); }
+std::string target_of(dev_t device, int descriptor) {
+  return descriptor < 0 ? file_system::target_of_device(device, nullptr)
+                        : file_system::target_of_descriptor(device, descriptor);
+}
+
+void read_target_names() { file_system::read_target_names(); }
+
+std::string target_called(const std::string& name) { return file_system::target_called(name); }
+
+bool names_file_system(std::string_view name) { return file_system::names_file_system(name); }
 
 std::string target_of(std::string_view file) {
-  std::string path(without_prefix(file));
-  std::string target;
-  if (find_target(path, target)) return target;
+  const std::string path(without_prefix(file));
+  if (std::string target = file_system::target_of_path(path); !target.empty()) return target;
   const std::size_t slash = path.rfind('/');
-  path = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  find_target(path, target);
-  return target;
+  return file_system::target_of_path(slash == std::string::npos ? "." : path.substr(0, slash + 1));
 }
 
 }  // namespace hocket::runtime

@@ -4,6 +4,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/node_number.hpp"
+
 namespace hocket::runtime {
 namespace {
 
@@ -15,11 +17,12 @@ TEST(Target, StripsTheFileSystemTypeOfRomioAndNothingElse) {
   EXPECT_EQ(without_prefix("run:1"), "run:1");
 }
 
-TEST(Target, IsTheDeviceOfTheFile) {
+TEST(Target, IsTheFileSystemOfTheFile) {
   struct stat status {};
   ASSERT_EQ(stat("/proc/self/stat", &status), 0);
   const std::string expected =
-      "dev:" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
+      "dev:" + std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev)) + "@" + node_number();
+  EXPECT_EQ(target_of(status.st_dev), expected);
   EXPECT_EQ(target_of("/proc/self/stat"), expected);
   EXPECT_EQ(target_of("ufs:/proc/self/stat"), expected);
   EXPECT_EQ(target_of("/proc/self/not-there"), expected) << "by its directory";

@@ -3,12 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "policy/combination.hpp"
-#include "sim/simulation.hpp"
+#include "sim/simulation_testing.hpp"
 
 namespace hocket::sim {
 namespace {
 
-ApplicationSpec program(const std::string& name, double computing_s, std::vector<double> bytes, std::int64_t periods) {
+using testing::scenario_of;
+
+ApplicationSpec phased_program(const std::string& name, double computing_s, std::vector<double> bytes,
+                               std::int64_t periods) {
   ApplicationSpec spec;
   spec.name = name;
   spec.target = "disk";
@@ -23,15 +26,6 @@ ApplicationSpec program(const std::string& name, double computing_s, std::vector
     spec.phases.push_back(phase);
   }
   return spec;
-}
-
-Scenario scenario_of(std::vector<ApplicationSpec> applications) {
-  Scenario scenario;
-  scenario.name = "test";
-  scenario.cores_per_node = 64;
-  scenario.targets = {{"disk", 1000, 1, BandwidthSharing::fair}};
-  scenario.applications = std::move(applications);
-  return scenario;
 }
 
 double under(const Scenario& scenario, const policy::Policy& access) {
@@ -63,15 +57,15 @@ struct Tiny {
   std::int64_t operations;
 };
 
-class TinyScenarios : public testing::TestWithParam<Tiny> {};
+class TinyScenarios : public ::testing::TestWithParam<Tiny> {};
 
 TEST_P(TinyScenarios, HaveNoBetterSchedule) {
   const Tiny& tiny = GetParam();
-  ApplicationSpec a = program("a", 3, {tiny.a_bytes}, 2);
+  ApplicationSpec a = phased_program("a", 3, {tiny.a_bytes}, 2);
   a.grain = tiny.grain;
   a.phases[0].operations = tiny.operations;
   a.phases[0].operation_gap_s = 0.25;
-  ApplicationSpec b = program("b", tiny.b_computes, {tiny.b_bytes}, 2);
+  ApplicationSpec b = phased_program("b", tiny.b_computes, {tiny.b_bytes}, 2);
   b.start_s = tiny.b_starts;
   Scenario scenario = scenario_of({a, b});
   scenario.targets[0].interference = tiny.interference;
@@ -79,28 +73,28 @@ TEST_P(TinyScenarios, HaveNoBetterSchedule) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, TinyScenarios,
-                         testing::Values(Tiny{4000, 1000, 3, 0, 1, Grain::round, 1},          //
-                                         Tiny{4000, 1000, 3, 0.5, 1, Grain::operation, 1},    //
-                                         Tiny{4000, 1000, 3, 1, 1.5, Grain::round, 1},        //
-                                         Tiny{2000, 2000, 3, 0.5, 1, Grain::round, 1},        //
-                                         Tiny{2000, 2000, 5, 0.5, 1.4, Grain::operation, 1},  //
-                                         Tiny{1000, 6000, 2, 0.25, 1.2, Grain::round, 1},     //
-                                         Tiny{3000, 500, 1.5, 0.5, 1, Grain::operation, 2},   //
-                                         Tiny{3000, 500, 1.5, 0.5, 1.3, Grain::operation, 2}  //
-                                         ));
+                         ::testing::Values(Tiny{4000, 1000, 3, 0, 1, Grain::round, 1},          //
+                                           Tiny{4000, 1000, 3, 0.5, 1, Grain::operation, 1},    //
+                                           Tiny{4000, 1000, 3, 1, 1.5, Grain::round, 1},        //
+                                           Tiny{2000, 2000, 3, 0.5, 1, Grain::round, 1},        //
+                                           Tiny{2000, 2000, 5, 0.5, 1.4, Grain::operation, 1},  //
+                                           Tiny{1000, 6000, 2, 0.25, 1.2, Grain::round, 1},     //
+                                           Tiny{3000, 500, 1.5, 0.5, 1, Grain::operation, 2},   //
+                                           Tiny{3000, 500, 1.5, 0.5, 1.3, Grain::operation, 2}  //
+                                           ));
 
 TEST(BestTest, ThreeApplicationsHaveNoBetterSchedule) {
-  ApplicationSpec a = program("a", 3, {3000}, 1);
-  ApplicationSpec b = program("b", 3.2, {1000}, 1);
-  ApplicationSpec c = program("c", 3.3, {500}, 1);
+  ApplicationSpec a = phased_program("a", 3, {3000}, 1);
+  ApplicationSpec b = phased_program("b", 3.2, {1000}, 1);
+  ApplicationSpec c = phased_program("c", 3.3, {500}, 1);
   for (ApplicationSpec* spec : {&a, &b, &c}) spec->grain = Grain::operation;
   is_the_best(scenario_of({a, b, c}));
 }
 
 // Two applications that would always meet: if they take turns, both gain.
 TEST(BestTest, GainsWhatTakingTurnsGains) {
-  ApplicationSpec a = program("a", 10, {4000}, 10);
-  ApplicationSpec b = program("b", 10, {4000}, 10);
+  ApplicationSpec a = phased_program("a", 10, {4000}, 10);
+  ApplicationSpec b = phased_program("b", 10, {4000}, 10);
   b.start_s = 0.001;
   const Scenario scenario = scenario_of({a, b});
   const auto best = best_schedule(scenario);
@@ -113,8 +107,8 @@ TEST(BestTest, GainsWhatTakingTurnsGains) {
 
 // Reads from the page cache neither wait nor make another application wait.
 TEST(BestTest, LetsThePageCacheServeAtOnce) {
-  ApplicationSpec a = program("a", 1, {10000, 5000}, 1);
-  ApplicationSpec b = program("b", 1, {9000, 9000}, 2);
+  ApplicationSpec a = phased_program("a", 1, {10000, 5000}, 1);
+  ApplicationSpec b = phased_program("b", 1, {9000, 9000}, 2);
   for (ApplicationSpec* spec : {&a, &b}) {
     spec->phases[1].reads = spec->phases[1].cached = true;
     spec->cache_bytes_per_s = 1e6;
@@ -127,8 +121,8 @@ TEST(BestTest, LetsThePageCacheServeAtOnce) {
 }
 
 TEST(BestTest, IsTheSameEachTime) {
-  ApplicationSpec a = program("a", 2, {3000}, 3);
-  ApplicationSpec b = program("b", 3, {1000}, 3);
+  ApplicationSpec a = phased_program("a", 2, {3000}, 3);
+  ApplicationSpec b = phased_program("b", 3, {1000}, 3);
   a.jitter = b.jitter = 0.2;
   const Scenario scenario = scenario_of({a, b});
   EXPECT_EQ(to_json(best_schedule(scenario).value()), to_json(best_schedule(scenario).value()));
@@ -136,7 +130,7 @@ TEST(BestTest, IsTheSameEachTime) {
 
 TEST(BestTest, RefusesMoreApplicationsThanItCanSearch) {
   std::vector<ApplicationSpec> many;
-  for (std::size_t i = 0; i <= most_searched; ++i) many.push_back(program("a" + std::to_string(i), 1, {1}, 1));
+  for (std::size_t i = 0; i <= most_searched; ++i) many.push_back(phased_program("a" + std::to_string(i), 1, {1}, 1));
   const auto best = best_schedule(scenario_of(many));
   ASSERT_FALSE(best);
   EXPECT_NE(best.error().text.find("has 7"), std::string::npos) << best.error().text;

@@ -14,8 +14,9 @@ Status Controller::open_trace(const std::string& path, const trace::TraceHeader&
 const std::vector<coordinator::Command>& Controller::send(Time now, const MemberIdentity& from, event::Body body) {
   event_.time = now;
   event_.origin.member = from.id;
-  // The coordinator reads the node from HELLO only. Copying the names costs more than its decisions.
-  if (trace_ || std::holds_alternative<event::Hello>(body)) {
+  // The coordinator reads the node from these two only. Copying the names costs more than its decisions.
+  const bool introduces = std::holds_alternative<event::Hello>(body) || std::holds_alternative<event::Server>(body);
+  if (trace_ || introduces) {
     event_.origin.node = from.node;
     event_.origin.application = from.application;
   }

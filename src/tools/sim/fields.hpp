@@ -43,6 +43,8 @@ struct Limits {
   double least = 0;
   double most = 0;
 };
+inline constexpr double most_seconds = 1e9;  // 30 years
+inline constexpr Limits seconds{0, most_seconds};
 
 // Reads one table. All references must outlive the object. Call end() after the last key.
 class TableFields {

@@ -16,10 +16,8 @@
 namespace hocket::sim {
 namespace {
 
-constexpr double most_seconds = 1e9;  // seconds: 30 years
 constexpr double most_bytes = 1e18;
 constexpr double most_count = 1e9;
-constexpr Limits seconds{0, most_seconds};
 constexpr Limits wait_for_cores{0, 3600};  // seconds, as in `hocket run --wait-for-cores`
 constexpr Limits time_of_an_iteration{1e-9, most_seconds};
 constexpr Limits count_limits{1, most_count};

@@ -1,17 +1,20 @@
 #include "sim/scenario_reader.hpp"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 
+#include "sim/scenario_testing.hpp"
+
 namespace hocket::sim {
 namespace {
 
-const std::string good = R"(name = "good"
+using testing::read;
+
+const std::string good_scenario = R"(name = "good"
 [platform]
 nodes = 4
 cores_per_node = 36
@@ -31,17 +34,8 @@ io_bytes = 11.9e9
 policy = "fcfs"
 )";
 
-Result<ScenarioFile> read(const std::string& text) {
-  // A name of this process alone, because tests run concurrently.
-  const std::string path = testing::TempDir() + "hocket-scenario-" + std::to_string(getpid()) + ".toml";
-  std::ofstream{path} << text;
-  auto plan = read_scenario(path);
-  std::filesystem::remove(path);
-  return plan;
-}
-
 TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
-  const auto plan = read(good);
+  const auto plan = read(good_scenario);
   ASSERT_TRUE(plan) << plan.error().text;
   const Scenario& scenario = plan.value().scenario;
   EXPECT_EQ(scenario.name, "good");
@@ -53,7 +47,7 @@ TEST(ScenarioReaderTest, ReadsWhatItIsGiven) {
 }
 
 TEST(ScenarioReaderTest, ReadsThePartsOfATarget) {
-  std::string text = good;
+  std::string text = good_scenario;
   text.replace(text.find("2.6e9"), 5, "2.6e9\nparts = [\"ost0\", \"ost1\", \"ost2\"]");
   text.replace(text.find("processes = 64"), 14, "processes = 64\nparts = [\"ost2\", \"ost0\"]");
   const auto plan = read(text);
@@ -64,8 +58,8 @@ TEST(ScenarioReaderTest, ReadsThePartsOfATarget) {
 }
 
 TEST(ScenarioReaderTest, ReadsHowLongAnApplicationWaitsForCores) {
-  EXPECT_EQ(read(good).value().scenario.applications.at(0).wait_for_cores_s, 0) << "it begins at once";
-  std::string text = good;
+  EXPECT_EQ(read(good_scenario).value().scenario.applications.at(0).wait_for_cores_s, 0) << "it begins at once";
+  std::string text = good_scenario;
   text.replace(text.find("processes = 64"), 14, "processes = 64\nwait_for_cores_s = 60");
   EXPECT_EQ(read(text).value().scenario.applications.at(0).wait_for_cores_s, 60);
   text.replace(text.find("wait_for_cores_s = 60"), 21, "wait_for_cores_s = 4000");
@@ -75,11 +69,11 @@ TEST(ScenarioReaderTest, ReadsHowLongAnApplicationWaitsForCores) {
 }
 
 TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsShared) {
-  const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
+  const ApplicationSpec usual = read(good_scenario).value().scenario.applications.at(0);
   EXPECT_EQ(usual.files, 1);
   EXPECT_EQ(usual.grain, Grain::round);
   EXPECT_EQ(usual.round_bytes, 0);
-  std::string text = good;
+  std::string text = good_scenario;
   text.replace(text.find("processes = 64"), 14,
                "processes = 64\nfiles = 4\ngrain = \"file\"\nround_bytes = 16e6\nio_bandwidth_bytes_per_s = 1e9");
   text.replace(text.find("2.6e9"), 5,
@@ -96,11 +90,11 @@ TEST(ScenarioReaderTest, ReadsWhereAnApplicationCanBeInterruptedAndHowATargetIsS
 }
 
 TEST(ScenarioReaderTest, ReadsTheIoPhasesOfAPeriod) {
-  const ApplicationSpec usual = read(good).value().scenario.applications.at(0);
+  const ApplicationSpec usual = read(good_scenario).value().scenario.applications.at(0);
   EXPECT_TRUE(usual.phases.empty());
   EXPECT_EQ(usual.phase_gap_s, 0);
   EXPECT_EQ(usual.announces, Announces::exact);
-  std::string text = good;
+  std::string text = good_scenario;
   text.replace(text.find("io_bytes = 11.9e9"), 17, R"(announces = "wrong"
 grain = "operation"
 writers = 4
@@ -133,7 +127,7 @@ phases = [
 }
 
 TEST(ScenarioReaderTest, DrawsTheValuesOfCopiesFromTheSeed) {
-  std::string text = good;
+  std::string text = good_scenario;
   text.replace(text.find("processes = 64"), 14,
                "count = 50\nprocesses = { power_of_two = [16, 128] }\nstart_s = { uniform = [0, 100] }\n"
                "data_bytes = { lognormal = [1e9, 0.5] }");
@@ -162,10 +156,10 @@ struct Invalid {
   const char* error;  // part of the error
 };
 
-class InvalidScenarios : public testing::TestWithParam<Invalid> {};
+class InvalidScenarios : public ::testing::TestWithParam<Invalid> {};
 
 TEST_P(InvalidScenarios, AreRefusedInOneLineThatNamesFileKeyAndValue) {
-  std::string text = good;
+  std::string text = good_scenario;
   const std::string replace = GetParam().replace;
   ASSERT_NE(text.find(replace), std::string::npos);
   text.replace(text.find(replace), replace.size(), GetParam().by);
@@ -245,7 +239,7 @@ constexpr Invalid invalid[] = {
      "already"},
 };
 
-INSTANTIATE_TEST_SUITE_P(Table, InvalidScenarios, testing::ValuesIn(invalid),
+INSTANTIATE_TEST_SUITE_P(Table, InvalidScenarios, ::testing::ValuesIn(invalid),
                          [](const auto& test) { return std::string{test.param.name}; });
 
 TEST(ScenarioReaderTest, AMissingFileIsNamed) {

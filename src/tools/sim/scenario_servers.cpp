@@ -17,8 +17,7 @@
 namespace hocket::sim {
 namespace {
 
-constexpr Limits seconds{0, 1e9};
-constexpr Limits bytes_per_s{0, 1e18};
+constexpr Limits any_bytes_per_s{0, 1e18};
 constexpr auto most_servers = coordinator::Servers::most;
 
 // True if the coordinator takes all servers: their number, and the text of their map.
@@ -62,7 +61,7 @@ void read_servers(Problem& problem, const toml::table& table, std::vector<Target
   if (!is_name(name)) fields.wrong("name", "use at most 32 letters, digits, '_' and '-'");
   const std::int64_t count = fields.whole("count", {1, static_cast<double>(most_servers)}, 1);
   server.service_s = fields.number("service_s", seconds, 0);
-  server.bandwidth = fields.number("bandwidth_bytes_per_s", bytes_per_s, 0);
+  server.bandwidth = fields.number("bandwidth_bytes_per_s", any_bytes_per_s, 0);
   std::string target_name;
   const std::size_t target = read_target_of(fields, targets, target_name);
   fields.end();

@@ -1,18 +1,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
 #include <utility>
 
-#include "sim/scenario_reader.hpp"
+#include "sim/scenario_testing.hpp"
 
 namespace hocket::sim {
 namespace {
 
-const std::string good = R"(name = "good"
+using testing::read;
+
+const std::string good_servers = R"(name = "good"
 [platform]
 nodes = 4
 cores_per_node = 36
@@ -42,21 +41,13 @@ io_bytes = 1e9
 request_bytes = 16384
 )";
 
-Result<ScenarioFile> read(const std::string& text) {
-  const std::string path = testing::TempDir() + "hocket-servers-" + std::to_string(getpid()) + ".toml";
-  std::ofstream{path} << text;
-  auto plan = read_scenario(path);
-  std::filesystem::remove(path);
-  return plan;
-}
-
 std::string with(const std::string& line, const std::string& other) {
-  std::string text = good;
+  std::string text = good_servers;
   return text.replace(text.find(line), line.size(), other);
 }
 
 TEST(ScenarioServersTest, ReadsServersAndTheirLoad) {
-  const auto plan = read(good);
+  const auto plan = read(good_servers);
   ASSERT_TRUE(plan) << plan.error().text;
   const auto& servers = plan.value().scenario.targets[0].servers;
   ASSERT_EQ(servers.size(), 3U);
@@ -77,44 +68,43 @@ struct Wrong {
   std::string line, other, told;
 };
 
-class WrongServers : public testing::TestWithParam<Wrong> {};
+class WrongServers : public ::testing::TestWithParam<Wrong> {};
 
 TEST_P(WrongServers, IsOneLineThatSaysWhatToDo) {
   const auto plan = read(with(GetParam().line, GetParam().other));
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().text, testing::HasSubstr(GetParam().told));
-  EXPECT_THAT(plan.error().text, testing::Not(testing::HasSubstr("\n")));
+  EXPECT_THAT(plan.error().text, ::testing::HasSubstr(GetParam().told));
+  EXPECT_THAT(plan.error().text, ::testing::Not(::testing::HasSubstr("\n")));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Scenarios, WrongServers,
-    testing::Values(Wrong{"count = 3", "count = 1025", "1024"}, Wrong{"count = 3", "count = 0", "count"},
-                    Wrong{"name = \"s\"", "name = \"s 1\"", "letters, digits"},
-                    Wrong{"name = \"s\"", "name = \"\"", "letters"},
-                    Wrong{"count = 3", "target = \"gfps\"", "did you mean 'gpfs'"},
-                    Wrong{"service_s = 1e-4", "service_s = -1", "service_s"}, Wrong{"count = 3", "cuont = 3", "cuont"},
-                    Wrong{"server = \"s.2\"", "server = \"s.4\"", "did you mean 's"},
-                    Wrong{"delay_s = 512e-6", "", "delay_s"},
-                    Wrong{"from_s = 10", "from_s = 10\nto_s = 10", "before it begins"},
-                    Wrong{"iteration_s = 1", "iteration_s = 1\ntarget = \"queue\"", "no [[servers]]"},
-                    Wrong{"[[load]]", "[[servers]]\nname = \"s\"\n[[load]]", "of that name already"},
-                    Wrong{"[[load]]", "[[servers]]\nname = \"t\"\ncount = 1022\n[[load]]", "more servers than"},
-                    Wrong{"count = 3", "count = 3\ntarget = \"queue\"", "no [[servers]]"}));
+    ::testing::Values(
+        Wrong{"count = 3", "count = 1025", "1024"}, Wrong{"count = 3", "count = 0", "count"},
+        Wrong{"name = \"s\"", "name = \"s 1\"", "letters, digits"}, Wrong{"name = \"s\"", "name = \"\"", "letters"},
+        Wrong{"count = 3", "target = \"gfps\"", "did you mean 'gpfs'"},
+        Wrong{"service_s = 1e-4", "service_s = -1", "service_s"}, Wrong{"count = 3", "cuont = 3", "cuont"},
+        Wrong{"server = \"s.2\"", "server = \"s.4\"", "did you mean 's"}, Wrong{"delay_s = 512e-6", "", "delay_s"},
+        Wrong{"from_s = 10", "from_s = 10\nto_s = 10", "before it begins"},
+        Wrong{"iteration_s = 1", "iteration_s = 1\ntarget = \"queue\"", "no [[servers]]"},
+        Wrong{"[[load]]", "[[servers]]\nname = \"s\"\n[[load]]", "of that name already"},
+        Wrong{"[[load]]", "[[servers]]\nname = \"t\"\ncount = 1022\n[[load]]", "more servers than"},
+        Wrong{"count = 3", "count = 3\ntarget = \"queue\"", "no [[servers]]"}));
 
 TEST(ScenarioServersTest, QueuedTargetsTakeNoServers) {
   std::string text = with("count = 3", "count = 3\ntarget = \"queue\"");
   text.replace(text.find("iteration_s = 1"), 15, "iteration_s = 1\ntarget = \"queue\"");
   const auto plan = read(text);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().text, testing::HasSubstr("queued"));
+  EXPECT_THAT(plan.error().text, ::testing::HasSubstr("queued"));
 }
 
 TEST(ScenarioServersTest, LoadNeedsServers) {
-  std::string text = good;
+  std::string text = good_servers;
   text.erase(text.find("[[servers]]"), text.find("[[load]]") - text.find("[[servers]]"));
   const auto plan = read(text);
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().text, testing::HasSubstr("there are no [[servers]]"));
+  EXPECT_THAT(plan.error().text, ::testing::HasSubstr("there are no [[servers]]"));
 }
 
 }  // namespace

@@ -7,13 +7,15 @@
 #include <cmath>
 #include <random>
 
+#include "sim/times_testing.hpp"
+
 namespace hocket::sim {
 namespace {
 
-using testing::DoubleNear;
-using testing::ElementsAre;
+using testing::at;
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 
-Time at(double seconds) { return Time{} + from_s(seconds); }
 double seconds(Time t) { return to_s(t - Time{}); }
 
 std::vector<SharedBandwidth::TransferNumber> ended_at(SharedBandwidth& target, Time now) {
@@ -58,7 +60,7 @@ TEST(SharedBandwidthTest, AnArrivalPutsTheEndOff) {
 }
 
 // 100 bytes/s behind a cache of 300 bytes that takes 400 bytes/s: it is full after a second and 400 bytes.
-class WriteCaches : public testing::TestWithParam<BandwidthSharing> {
+class WriteCaches : public ::testing::TestWithParam<BandwidthSharing> {
  protected:
   SharedBandwidth target_{100, 1, GetParam(), {300, 400}};
 };
@@ -92,7 +94,7 @@ TEST_P(WriteCaches, OfTwoAtOnceNeitherBenefits) {
   EXPECT_EQ(ended_at(target_, at(5)).size(), 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sharing, WriteCaches, testing::Values(BandwidthSharing::fair, BandwidthSharing::queued));
+INSTANTIATE_TEST_SUITE_P(Sharing, WriteCaches, ::testing::Values(BandwidthSharing::fair, BandwidthSharing::queued));
 
 TEST(SharedBandwidthTest, ACacheEmptiesBesideWritersThatAreSlowerThanTheDisks) {
   SharedBandwidth target{100, 1, BandwidthSharing::fair, {300, 400}};
@@ -155,7 +157,7 @@ TEST(SharedBandwidthTest, TwoThatUseSevenTenthsEachAloneTakeOnePointFourTimesTog
   EXPECT_EQ(target.next_end(), at(1.4));
 }
 
-class BothKinds : public testing::TestWithParam<BandwidthSharing> {};
+class BothKinds : public ::testing::TestWithParam<BandwidthSharing> {};
 
 // A transfer that is stopped a thousand times at uneven times takes as long as without a stop.
 TEST_P(BothKinds, WhatIsStoppedAndGoesOnLosesNothing) {
@@ -189,7 +191,7 @@ TEST_P(BothKinds, StoppingOneLeavesTheTargetToTheOthers) {
   EXPECT_EQ(ended_at(target, at(9)).size(), 2U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Sharings, BothKinds, testing::Values(BandwidthSharing::fair, BandwidthSharing::queued));
+INSTANTIATE_TEST_SUITE_P(Sharings, BothKinds, ::testing::Values(BandwidthSharing::fair, BandwidthSharing::queued));
 
 // Another transfer always comes before the others end: what is left of the first ones shrinks, but is never negative.
 TEST(SharedBandwidthTest, AQueueThatIsNeverEmptyKeepsItsSum) {
@@ -229,7 +231,7 @@ std::vector<double> fair_rates(double bandwidth, double interference, const std:
   return rates;
 }
 
-class AgainstASimpleModel : public testing::TestWithParam<int> {};
+class AgainstASimpleModel : public ::testing::TestWithParam<int> {};
 
 // Random arrivals; every third seed adds random weights, changes of them and stops. After each event the rates agree
 // with the definition. Each transfer ends when the integral of its rate is its size, so no byte is lost or invented.
@@ -284,7 +286,7 @@ TEST_P(AgainstASimpleModel, RatesAndEndsAgree) {
   EXPECT_GT(ends, 100U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, AgainstASimpleModel, testing::Range(0, 24));
+INSTANTIATE_TEST_SUITE_P(Seeds, AgainstASimpleModel, ::testing::Range(0, 24));
 
 }  // namespace
 }  // namespace hocket::sim

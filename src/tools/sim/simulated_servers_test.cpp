@@ -12,8 +12,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Time start = time_from_ns(1'000'000'000);
-Time at(double s) { return start + from_s(s); }
+constexpr Time begin_time = time_from_ns(1'000'000'000);
+Time after_begin(double s) { return begin_time + from_s(s); }
 
 // Two targets: the first has four servers, the second one.
 Scenario two_targets() {
@@ -53,7 +53,7 @@ TEST(ServerWork, AServerNeedsTimeForEachRequestAndEachByte) {
 TEST(SimulatedServersTest, TheSlowestServerGivesTheRate) {
   Scenario scenario = two_targets();
   scenario.targets[0].servers[2].service_s = 0.05;
-  SimulatedServers servers{scenario, start};
+  SimulatedServers servers{scenario, begin_time};
   EXPECT_FALSE(servers.uses(0));
   servers.begin(0, 0, 400, 10, 100);  // 10 requests each
   EXPECT_TRUE(servers.uses(0));
@@ -70,17 +70,17 @@ TEST(SimulatedServersTest, TheSlowestServerGivesTheRate) {
 TEST(SimulatedServersTest, ATargetWithoutServersIsWrittenPastThem) {
   Scenario scenario = two_targets();
   scenario.targets[1].servers.clear();
-  SimulatedServers servers{scenario, start};
+  SimulatedServers servers{scenario, begin_time};
   servers.begin(0, 1, 400, 10, 100);
   EXPECT_FALSE(servers.uses(0));
   EXPECT_EQ(servers.rate(0), std::numeric_limits<double>::infinity());
   servers.end(0);
-  EXPECT_FALSE(servers.next_report(start));
+  EXPECT_FALSE(servers.next_report(begin_time));
 }
 
 TEST(SimulatedServersTest, AMapIsAdoptedOnceAndLeavesOutWhatIsSetAside) {
   const Scenario scenario = two_targets();
-  SimulatedServers servers{scenario, start};
+  SimulatedServers servers{scenario, begin_time};
   EXPECT_FALSE(servers.adopt(0));
   servers.receive(0, map_of(scenario, 4, "s2"));
   servers.begin(0, 0, 1200, 10, 100);
@@ -97,12 +97,12 @@ TEST(SimulatedServersTest, AMapIsAdoptedOnceAndLeavesOutWhatIsSetAside) {
 TEST(SimulatedServersTest, LoadsAddUpWhileTheyLast) {
   Scenario scenario = two_targets();
   scenario.targets[0].servers[0].loads = {{1, 3, 0.1}, {2, 0, 0.2}};
-  SimulatedServers servers{scenario, start};
+  SimulatedServers servers{scenario, begin_time};
   servers.begin(0, 0, 4, 1, 100);
-  EXPECT_EQ(servers.next_load_change(), at(1));
+  EXPECT_EQ(servers.next_load_change(), after_begin(1));
   EXPECT_DOUBLE_EQ(4 / servers.rate(0), 0.02);
   for (const auto& [time, delay] : {std::pair{1.0, 0.1}, {2.0, 0.3}, {3.0, 0.2}}) {
-    servers.take_load(at(time));
+    servers.take_load(after_begin(time));
     EXPECT_DOUBLE_EQ(4 / servers.rate(0), 0.02 + delay) << time;
   }
   EXPECT_FALSE(servers.next_load_change());
@@ -111,8 +111,8 @@ TEST(SimulatedServersTest, LoadsAddUpWhileTheyLast) {
 TEST(SimulatedServersTest, ReportsHaveWholeRequestsAndTheirTime) {
   Scenario scenario = two_targets();
   scenario.targets[0].servers[3].loads = {{0, 0, 0.04}};
-  SimulatedServers servers{scenario, start};
-  servers.take_load(start);
+  SimulatedServers servers{scenario, begin_time};
+  servers.take_load(begin_time);
   servers.begin(0, 0, 400, 10, 1000);
   servers.count(0, 100);  // two and a half of ten requests each
   const auto healthy = servers.report(0);
@@ -131,10 +131,10 @@ TEST(SimulatedServersTest, ReportsHaveWholeRequestsAndTheirTime) {
 
 TEST(SimulatedServersTest, ReportsEndIfNothingChanges) {
   const Scenario scenario = two_targets();
-  SimulatedServers servers{scenario, start};
-  EXPECT_FALSE(servers.next_report(start));
+  SimulatedServers servers{scenario, begin_time};
+  EXPECT_FALSE(servers.next_report(begin_time));
   servers.begin(0, 0, 4e6, 10, 1000);
-  Time now = start;
+  Time now = begin_time;
   int rounds = 0;
   while (const auto due = servers.next_report(now)) {
     ASSERT_LT(rounds, 100);

@@ -18,7 +18,7 @@ constexpr double least_share = 1e-6;
 constexpr Duration longest_answer = std::chrono::seconds{5};  // that `hocket run` waits for CORES_FOR beyond its bound
 constexpr const char* resize_method = "merge plain, collective blocking";
 
-double seconds(Time t) { return to_s(t - Simulation::start); }
+double seconds_at(Time t) { return to_s(t - Simulation::start); }
 Time time_at(double s) { return Simulation::start + from_s(s); }
 
 // Returns the job of an application, as its HELLO names it.
@@ -114,19 +114,22 @@ void Simulation::application_event(QueueNumber i) {
 
 // ---- beginning, computing, ending ----------------------------------------------------------------------------------
 
+void Simulation::arrive(QueueNumber i) {
+  members_[i].since = now_;
+  if (!scenario_.fifo) return ask_or_begin(i);
+  applications_[i].state = ApplicationState::asking;
+  queue_.erase(i);
+  waiting_for_nodes_.push_back(i);
+  start_queued();
+}
+
 // Asks for cores first if the scenario says so, as `hocket run` does. CORES_FOR lets the application begin. If it does
 // not come, the application begins nevertheless.
-void Simulation::arrive(QueueNumber i) {
+void Simulation::ask_or_begin(QueueNumber i) {
   SimulatedApplication& application = applications_[i];
   const ApplicationSpec& spec = application.spec();
-  if (!scenario_.fifo && (!controller_ || spec.wait_for_cores_s <= 0)) return begin(i);
+  if (!controller_ || spec.wait_for_cores_s <= 0) return begin(i);
   application.state = ApplicationState::asking;
-  members_[i].since = now_;
-  if (scenario_.fifo) {
-    queue_.erase(i);
-    waiting_for_nodes_.push_back(i);
-    return start_queued();
-  }
   const Duration longest = from_s(spec.wait_for_cores_s);
   queue_.set(i, now_ + longest + longest_answer);
   send(members_[i].self, event::AskCores{job_of(i), spec.name, spec.processes, longest});
@@ -139,7 +142,7 @@ void Simulation::start_queued() {
     if (nodes > free_nodes_) return;
     waiting_for_nodes_.pop_front();
     free_nodes_ -= nodes;
-    begin(first);
+    ask_or_begin(first);
   }
 }
 
@@ -191,7 +194,7 @@ void Simulation::end(QueueNumber i) {
   SimulatedApplication& application = applications_[i];
   const ApplicationResult& result = application.result;
   application.state = ApplicationState::ended;
-  application.result.end_s = seconds(now_);
+  application.result.end_s = seconds_at(now_);
   queue_.erase(i);
   count_served(i);
   if (!controller_) {
@@ -216,7 +219,7 @@ void Simulation::end(QueueNumber i) {
 // The kernel closes the socket of a dead application, so the coordinator receives LOST at once.
 void Simulation::die(QueueNumber i) {
   applications_[i].state = ApplicationState::ended;
-  applications_[i].result.end_s = seconds(now_);
+  applications_[i].result.end_s = seconds_at(now_);
   queue_.erase(i);
   queue_.erase(number_of_monitor(i));
   count_served(i);
@@ -654,9 +657,9 @@ void Simulation::cut_off() {
       case ApplicationState::io: result.io_s += to_s(members_[i].io_before + (now_ - members_[i].io_start)); break;
       case ApplicationState::stopped: result.stopped_s += to_s(now_ - members_[i].resize.start); break;
       case ApplicationState::asking: result.cores_wait_s = to_s(now_ - members_[i].since); [[fallthrough]];
-      case ApplicationState::not_started: result.start_s = std::max(result.start_s, seconds(now_)); break;
+      case ApplicationState::not_started: result.start_s = std::max(result.start_s, seconds_at(now_)); break;
     }
-    result.end_s = std::max(result.start_s, seconds(now_));
+    result.end_s = std::max(result.start_s, seconds_at(now_));
   }
 }
 
@@ -664,7 +667,7 @@ SimulationReport Simulation::report() const {
   SimulationReport report;
   report.scenario = scenario_.name;
   report.seed = scenario_.seed;
-  report.simulated_s = seconds(now_);
+  report.simulated_s = seconds_at(now_);
   for (const SimulatedApplication& application : applications_) {
     ApplicationResult result = application.result;
     result.alone_s += result.io_alone_s;

@@ -86,6 +86,7 @@ class Simulation {
   void application_event(QueueNumber i);
   void target_event(QueueNumber target);
   void arrive(QueueNumber i);
+  void ask_or_begin(QueueNumber i);
   void begin(QueueNumber i);
   // Start the applications of a strict queue for which there are nodes, and take the nodes of an ended one back.
   void start_queued();

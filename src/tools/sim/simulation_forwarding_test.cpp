@@ -11,8 +11,8 @@
 namespace hocket::sim {
 namespace {
 
-using testing::ElementsAre;
-using testing::Pair;
+using ::testing::ElementsAre;
+using ::testing::Pair;
 
 constexpr std::int64_t MB = 1'000'000;
 
@@ -34,7 +34,7 @@ ApplicationSpec forwarded(const std::string& name, std::vector<allocation::Choic
   return spec;
 }
 
-Scenario scenario_of(std::vector<ApplicationSpec> applications, std::size_t servers, std::int64_t nodes = 4) {
+Scenario forwarding_scenario(std::vector<ApplicationSpec> applications, std::size_t servers, std::int64_t nodes = 4) {
   Scenario scenario;
   scenario.name = "forwarding";
   scenario.nodes = nodes;
@@ -60,7 +60,7 @@ SimulationReport simulated(const Scenario& scenario, const std::string& policy,
 TEST(SimulationOfForwarding, AnApplicationHasTheRateOfItsNumberOfServers) {
   const std::vector<allocation::Choice> curve{{0, 10 * MB}, {1, 100 * MB}, {2, 50 * MB}, {4, 400 * MB}};
   const auto alone = [&](std::size_t servers, const std::string& policy) {
-    const SimulationReport report = simulated(scenario_of({forwarded("a", curve, 8)}, servers), policy);
+    const SimulationReport report = simulated(forwarding_scenario({forwarded("a", curve, 8)}, servers), policy);
     EXPECT_NEAR(report.forwarded_bandwidth, report.applications[0].bandwidth(), 1);
     return report.applications[0].total_s();
   };
@@ -76,17 +76,18 @@ TEST(SimulationOfForwarding, ANewMapCountsInTheMiddleOfAnOperation) {
   ApplicationSpec second = forwarded("b", {{2, 900 * MB}}, 9);
   second.start_s = 0.5;
   const std::vector<allocation::Choice> curve{{2, 25 * MB}, {4, 50 * MB}};
-  const SimulationReport report = simulated(scenario_of({forwarded("a", curve, 1), second}, 4), "mckp");
+  const SimulationReport report = simulated(forwarding_scenario({forwarded("a", curve, 1), second}, 4), "mckp");
   // 0.5 s with 4 servers, 1 s with 2, the rest with 4: 25 + 25 + 50 MB.
   EXPECT_NEAR(report.applications[0].total_s(), 2.5, 1e-6);
   EXPECT_NEAR(report.applications[1].total_s(), 1, 1e-6);
   EXPECT_THAT(report.applications[0].served_s,
-              ElementsAre(Pair(2, testing::DoubleNear(1, 1e-6)), Pair(4, testing::DoubleNear(1.5, 1e-6))));
+              ElementsAre(Pair(2, ::testing::DoubleNear(1, 1e-6)), Pair(4, ::testing::DoubleNear(1.5, 1e-6))));
 }
 
 TEST(SimulationOfForwarding, AServerThatIsSharedIsDivided) {
   const std::vector<allocation::Choice> curve{{1, 100 * MB}};
-  const SimulationReport both = simulated(scenario_of({forwarded("a", curve, 2), forwarded("b", curve, 4)}, 1), "one");
+  const SimulationReport both =
+      simulated(forwarding_scenario({forwarded("a", curve, 2), forwarded("b", curve, 4)}, 1), "one");
   EXPECT_NEAR(both.applications[0].total_s(), 4, 1e-6);
   EXPECT_NEAR(both.applications[1].total_s(), 6, 1e-6) << "the last 2 s alone";
 }
@@ -94,7 +95,7 @@ TEST(SimulationOfForwarding, AServerThatIsSharedIsDivided) {
 TEST(SimulationOfForwarding, AStrictQueueStartsInOrderAsNodesAreFree) {
   const std::vector<allocation::Choice> curve{{1, 100 * MB}};
   Scenario scenario =
-      scenario_of({forwarded("a", curve, 2, 3), forwarded("b", curve, 1, 2), forwarded("c", curve, 1, 1)}, 4);
+      forwarding_scenario({forwarded("a", curve, 2, 3), forwarded("b", curve, 1, 2), forwarded("c", curve, 1, 1)}, 4);
   scenario.fifo = true;
   const SimulationReport report = simulated(scenario, "one");
   EXPECT_NEAR(report.applications[0].start_s, 0, 1e-6);
@@ -109,14 +110,14 @@ TEST(SimulationOfForwarding, OneThatNobodyMeasuredGetsTheNumberOfStatic) {
   ApplicationSpec unknown = forwarded("a", {{1, 10 * MB}, {2, 20 * MB}, {4, 40 * MB}}, 1, 4);
   unknown.measured = false;
   const policy::ArbitrationSettings machine{{}, 8, 4};
-  EXPECT_NEAR(simulated(scenario_of({unknown}, 4), "mckp", machine).applications[0].total_s(), 5, 1e-6);
+  EXPECT_NEAR(simulated(forwarding_scenario({unknown}, 4), "mckp", machine).applications[0].total_s(), 5, 1e-6);
   unknown.measured = true;
-  EXPECT_NEAR(simulated(scenario_of({unknown}, 4), "mckp", machine).applications[0].total_s(), 2.5, 1e-6);
+  EXPECT_NEAR(simulated(forwarding_scenario({unknown}, 4), "mckp", machine).applications[0].total_s(), 2.5, 1e-6);
 }
 
 TEST(SimulationOfForwarding, TheSameScenarioGivesTheSameReport) {
   const std::vector<allocation::Choice> curve{{0, 30 * MB}, {1, 70 * MB}, {2, 100 * MB}};
-  Scenario scenario = scenario_of({}, 3);
+  Scenario scenario = forwarding_scenario({}, 3);
   for (int i = 0; i < 12; ++i) {
     scenario.applications.push_back(forwarded("a" + std::to_string(i), curve, 1 + i % 3, 1 + i % 4));
     scenario.applications.back().io_jitter = 0.3;

@@ -10,7 +10,7 @@ namespace hocket::sim {
 void Simulation::join_servers() {
   for (SimulatedServers::ServerNumber number = 0; number < servers_.size(); ++number) {
     const event::Server about = servers_.about(number);
-    server_members_.push_back({MemberId{members_.size() + number + 1}, daemon_.node, {}});
+    server_members_.push_back({MemberId{members_.size() + number + 1}, {}, {}});
     if (!controller_) continue;
     send(server_members_.back(), event::Hello{{}, about.server, "hocket-server", {}, {}, 0, 0});
     send(server_members_.back(), about);

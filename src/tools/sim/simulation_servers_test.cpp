@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "policy/combination.hpp"
-#include "sim/simulation.hpp"
+#include "sim/simulation_testing.hpp"
 
 namespace hocket::sim {
 namespace {
 
-using testing::ElementsAre;
-using testing::IsEmpty;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 constexpr double microseconds = 1e-6;
 
@@ -37,7 +37,7 @@ ApplicationSpec writer(const std::string& name, std::int64_t operations) {
 }
 
 // Without load an operation takes 1 s, which the disk decides: handling takes 0.2 s.
-Scenario scenario_of(std::vector<ApplicationSpec> applications, std::size_t servers = 4) {
+Scenario scenario_with_servers(std::vector<ApplicationSpec> applications, std::size_t servers = 4) {
   Scenario scenario;
   scenario.name = "servers";
   scenario.nodes = 1;
@@ -49,13 +49,8 @@ Scenario scenario_of(std::vector<ApplicationSpec> applications, std::size_t serv
   return scenario;
 }
 
-coordinator::CoordinatorSettings settings_of(const policy::Policy& access) {
-  coordinator::CoordinatorSettings settings{};
-  settings.policy.access = &access;
-  settings.lease = std::chrono::seconds{10};
-  settings.turn = std::chrono::minutes{1};
-  settings.keep_alive = std::chrono::seconds{1};
-  settings.cores = 1000;
+coordinator::CoordinatorSettings settings_with_hold_off(const policy::Policy& access) {
+  coordinator::CoordinatorSettings settings = testing::settings_of(access, 1000);
   settings.slow_server_hold_off = std::chrono::minutes{10};
   return settings;
 }
@@ -90,16 +85,17 @@ class Recorder : public Controller {
   Record& record_;
 };
 
-SimulationReport run(const Scenario& scenario, const coordinator::CoordinatorSettings& settings, Record& record) {
+SimulationReport run_recorded(const Scenario& scenario, const coordinator::CoordinatorSettings& settings,
+                              Record& record) {
   return Simulation{scenario, std::make_unique<Recorder>(settings, record)}.run();
 }
 
 SimulationReport alone(const Scenario& scenario) { return Simulation{scenario, nullptr}.run(); }
 
 TEST(SimulationWithServers, TheSlowerOfDiskAndServersDecides) {
-  const SimulationReport disk = alone(scenario_of({writer("a", 2)}));
+  const SimulationReport disk = alone(scenario_with_servers({writer("a", 2)}));
   EXPECT_NEAR(disk.applications[0].io_s, 2, 1e-6);
-  Scenario loaded = scenario_of({writer("a", 2)});
+  Scenario loaded = scenario_with_servers({writer("a", 2)});
   loaded.targets[0].servers[3].loads = {{0, 0, 2800 * microseconds}};  // 1,000 requests of 3 ms
   const SimulationReport servers = alone(loaded);
   EXPECT_NEAR(servers.applications[0].io_s, 6, 1e-6);
@@ -107,14 +103,14 @@ TEST(SimulationWithServers, TheSlowerOfDiskAndServersDecides) {
 }
 
 TEST(SimulationWithServers, ServersThatAreTheLimitCountInTheTimeAlone) {
-  Scenario scenario = scenario_of({writer("a", 1)});
+  Scenario scenario = scenario_with_servers({writer("a", 1)});
   for (ServerSpec& server : scenario.targets[0].servers) server.service_s = 2e-3;
   EXPECT_NEAR(alone(scenario).applications[0].io_alone_s, 2, 1e-6);
   EXPECT_NEAR(alone(scenario).applications[0].io_s, 2, 1e-6);
 }
 
 TEST(SimulationWithServers, LoadThatComesInTheMiddleSlowsTheRest) {
-  Scenario scenario = scenario_of({writer("a", 1)});
+  Scenario scenario = scenario_with_servers({writer("a", 1)});
   scenario.targets[0].servers[0].loads = {{0.5, 1.5, 2800 * microseconds}};
   // Half at the disk's rate, a third of the other half at a third of it, and the rest at the disk's.
   EXPECT_NEAR(alone(scenario).applications[0].io_s, 0.5 + 1 + (0.5 - 1.0 / 3), 1e-5);
@@ -123,28 +119,28 @@ TEST(SimulationWithServers, LoadThatComesInTheMiddleSlowsTheRest) {
 TEST(SimulationWithServers, AWriterPastTheServersIsNotSlowed) {
   ApplicationSpec past = writer("a", 1);
   past.request_bytes = 0;
-  Scenario scenario = scenario_of({past});
+  Scenario scenario = scenario_with_servers({past});
   scenario.targets[0].servers[0].loads = {{0, 0, 1}};
   EXPECT_NEAR(alone(scenario).applications[0].io_s, 1, 1e-6);
 }
 
 TEST(SimulationWithServers, TwoApplicationsShareTheServersUnlessTheyAreScheduled) {
-  Scenario scenario = scenario_of({writer("a", 1), writer("b", 1)});
+  Scenario scenario = scenario_with_servers({writer("a", 1), writer("b", 1)});
   for (ServerSpec& server : scenario.targets[0].servers) server.service_s = 2e-3;
   scenario.targets[0].bandwidth = 1e12;
   for (const ApplicationResult& one : alone(scenario).applications) EXPECT_NEAR(one.io_s, 4, 1e-4) << one.name;
   Record record;
-  const SimulationReport scheduled = run(scenario, settings_of(policy::fcfs), record);
+  const SimulationReport scheduled = run_recorded(scenario, settings_with_hold_off(policy::fcfs), record);
   for (const ApplicationResult& one : scheduled.applications) EXPECT_NEAR(one.io_s, 2, 1e-4) << one.name;
   EXPECT_NEAR(scheduled.applications[0].wait_s + scheduled.applications[1].wait_s, 2, 1e-4);
 }
 
 // The elastic collective I/O of CLARISSE, section V-B.
 TEST(SimulationWithServers, ASlowServerIsSetAsideAndTheNextOperationIsInANewEpoch) {
-  Scenario scenario = scenario_of({writer("a", 6)});
+  Scenario scenario = scenario_with_servers({writer("a", 6)});
   scenario.targets[0].servers[2].loads = {{2, 0, 2800 * microseconds}};  // during the third operation
   Record record;
-  run(scenario, settings_of(policy::interfere), record);
+  run_recorded(scenario, settings_with_hold_off(policy::interfere), record);
   EXPECT_THAT(record.slow, ElementsAre("s3"));
   EXPECT_THAT(record.adopted, ElementsAre(std::pair{1U, 4}, std::pair{1U, 5}));
   ASSERT_EQ(record.operations_s.size(), 6U);
@@ -154,31 +150,31 @@ TEST(SimulationWithServers, ASlowServerIsSetAsideAndTheNextOperationIsInANewEpoc
 }
 
 TEST(SimulationWithServers, WithoutTheDetectorTheSlowServerStays) {
-  Scenario scenario = scenario_of({writer("a", 4)});
+  Scenario scenario = scenario_with_servers({writer("a", 4)});
   scenario.targets[0].servers[2].loads = {{0, 0, 2800 * microseconds}};
-  coordinator::CoordinatorSettings settings = settings_of(policy::interfere);
+  coordinator::CoordinatorSettings settings = settings_with_hold_off(policy::interfere);
   settings.slow_server = 0;
   Record record;
-  const SimulationReport report = run(scenario, settings, record);
+  const SimulationReport report = run_recorded(scenario, settings, record);
   EXPECT_THAT(record.slow, IsEmpty());
   EXPECT_NEAR(report.applications[0].io_s, 12, 1e-3);
   EXPECT_NEAR(report.applications[0].io_s, alone(scenario).applications[0].io_s, 1e-6);
 }
 
 TEST(SimulationWithServers, ASlowServerReturnsAfterItsHoldOffAndIsFoundAgain) {
-  Scenario scenario = scenario_of({writer("a", 12)});
+  Scenario scenario = scenario_with_servers({writer("a", 12)});
   scenario.targets[0].servers[2].loads = {{0, 0, 2800 * microseconds}};
-  coordinator::CoordinatorSettings settings = settings_of(policy::interfere);
+  coordinator::CoordinatorSettings settings = settings_with_hold_off(policy::interfere);
   settings.slow_server_hold_off = std::chrono::seconds{2};
   Record record;
-  EXPECT_EQ(run(scenario, settings, record).slow_servers, 4);
+  EXPECT_EQ(run_recorded(scenario, settings, record).slow_servers, 4);
   EXPECT_THAT(record.slow, ElementsAre("s3", "s3", "s3", "s3"));  // after 2, 4 and 8 s
   EXPECT_EQ(record.adopted.size(), 6U);
 }
 
 TEST(SimulationWithServers, HealthyServersStay) {
   Record record;
-  run(scenario_of({writer("a", 10), writer("b", 10)}), settings_of(policy::fcfs), record);
+  run_recorded(scenario_with_servers({writer("a", 10), writer("b", 10)}), settings_with_hold_off(policy::fcfs), record);
   EXPECT_THAT(record.slow, IsEmpty());
   EXPECT_GT(record.loads, 4U * 20);
 }
@@ -197,41 +193,41 @@ policy::ServerDecision assign_first(const policy::ServersView& view, const event
 const policy::ServerPolicy assigns{"assigns", "for this test", assign_first};
 
 TEST(SimulationWithServers, AnApplicationWithAMapOfItsOwnUsesItsServersOnly) {
-  Scenario scenario = scenario_of({writer("a", 2), writer("b", 2)});
+  Scenario scenario = scenario_with_servers({writer("a", 2), writer("b", 2)});
   for (ServerSpec& server : scenario.targets[0].servers) server.service_s = 2e-3;
   scenario.targets[0].bandwidth = 1e12;
   scenario.applications[1].start_s = 100;
-  coordinator::CoordinatorSettings settings = settings_of(policy::interfere);
+  coordinator::CoordinatorSettings settings = settings_with_hold_off(policy::interfere);
   settings.policy.servers = &assigns;
   Record record;
-  const SimulationReport report = run(scenario, settings, record);
+  const SimulationReport report = run_recorded(scenario, settings, record);
   EXPECT_NEAR(report.applications[0].io_s, 2 * 8, 1e-3);  // one server has all 4,000 requests
   EXPECT_NEAR(report.applications[1].io_s, 2 * 2, 1e-3);
 }
 
 TEST(SimulationWithServers, APauseSuspendsTheOperationAtTheServersToo) {
-  Scenario scenario = scenario_of({writer("a", 1), writer("b", 1)});
+  Scenario scenario = scenario_with_servers({writer("a", 1), writer("b", 1)});
   for (ServerSpec& server : scenario.targets[0].servers) server.service_s = 2e-3;
   scenario.targets[0].bandwidth = 1e12;
   scenario.applications[0].io_bytes *= 10;  // 20 s
   scenario.applications[1].start_s = 5;
-  coordinator::CoordinatorSettings settings = settings_of(policy::interrupt);
+  coordinator::CoordinatorSettings settings = settings_with_hold_off(policy::interrupt);
   Record record;
-  const SimulationReport report = run(scenario, settings, record);
+  const SimulationReport report = run_recorded(scenario, settings, record);
   EXPECT_EQ(report.applications[0].interruptions, 1);
   EXPECT_NEAR(report.applications[0].io_s, 20, 1e-3);
   EXPECT_NEAR(report.applications[1].io_s, 2, 1e-3);
 }
 
 TEST(SimulationWithServers, AreDeterministic) {
-  Scenario scenario = scenario_of({writer("a", 5), writer("b", 5)}, 7);
+  Scenario scenario = scenario_with_servers({writer("a", 5), writer("b", 5)}, 7);
   scenario.applications[0].jitter = 0.3;
   scenario.applications[1].io_jitter = 0.3;
   scenario.targets[0].servers[2].loads = {{1, 4, 2800 * microseconds}};
   Record first;
   Record second;
-  const SimulationReport one = run(scenario, settings_of(policy::fcfs), first);
-  const SimulationReport other = run(scenario, settings_of(policy::fcfs), second);
+  const SimulationReport one = run_recorded(scenario, settings_with_hold_off(policy::fcfs), first);
+  const SimulationReport other = run_recorded(scenario, settings_with_hold_off(policy::fcfs), second);
   EXPECT_EQ(to_json(one), to_json(other));
   EXPECT_EQ(first.began, second.began);
 }
@@ -246,7 +242,7 @@ TEST(SimulationWithServers, ManyClientsAndServersAreFewEvents) {
   large.curve = {};
   ASSERT_TRUE(large.curve.add(point));
   large.io_bytes = 30e9;
-  Scenario scenario = scenario_of({large}, coordinator::Servers::most);
+  Scenario scenario = scenario_with_servers({large}, coordinator::Servers::most);
   scenario.targets[0].bandwidth = 1e10;
   const SimulationReport report = alone(scenario);
   EXPECT_LT(report.events, 100);
@@ -263,7 +259,7 @@ TEST(SimulationWithServers, AnOperationTakesWhatTheFormulaSays) {
     spec.writers = static_cast<std::int64_t>(draw(1, 1e4));
     spec.io_bytes = draw(1e3, 1e12);
     spec.request_bytes = draw(1, 1e7);
-    Scenario scenario = scenario_of({spec}, static_cast<std::size_t>(draw(1, 50)));
+    Scenario scenario = scenario_with_servers({spec}, static_cast<std::size_t>(draw(1, 50)));
     TargetSpec& target = scenario.targets[0];
     target.bandwidth = draw(1e6, 1e10);
     double longest = spec.io_bytes / target.bandwidth;

@@ -9,14 +9,17 @@
 #include <utility>
 
 #include "policy/combination.hpp"
+#include "sim/simulation_testing.hpp"
 #include "trace/reader.hpp"
 
 namespace hocket::sim {
 namespace {
 
-using testing::DoubleNear;
-using testing::Each;
-using testing::Field;
+using ::testing::DoubleNear;
+using ::testing::Each;
+using ::testing::Field;
+using testing::scenario_of;
+using testing::settings_of;
 
 ApplicationSpec program(const std::string& name, double iteration_s, double bytes, std::int64_t phases) {
   ApplicationSpec spec;
@@ -36,25 +39,6 @@ ApplicationSpec program(const std::string& name, double iteration_s, double byte
   return spec;
 }
 
-Scenario scenario_of(std::vector<ApplicationSpec> applications) {
-  Scenario scenario;
-  scenario.name = "test";
-  scenario.cores_per_node = 64;
-  scenario.targets = {{"disk", 1000, 1, BandwidthSharing::fair}};
-  scenario.applications = std::move(applications);
-  return scenario;
-}
-
-coordinator::CoordinatorSettings settings_of(const policy::Policy& access) {
-  coordinator::CoordinatorSettings settings{};
-  settings.policy.access = &access;
-  settings.lease = std::chrono::seconds{10};
-  settings.turn = std::chrono::minutes{1};
-  settings.keep_alive = std::chrono::seconds{1};
-  settings.cores = 64;
-  return settings;
-}
-
 SimulationReport run(const Scenario& scenario, const policy::Policy* access = nullptr) {
   std::unique_ptr<Controller> controller;
   if (access != nullptr) controller = std::make_unique<Controller>(settings_of(*access));
@@ -62,7 +46,7 @@ SimulationReport run(const Scenario& scenario, const policy::Policy* access = nu
 }
 
 // Eight cores: the first application has four, and policy `fair` gives it the others. The second one comes at 42.1 s.
-class CoresBeforeAStart : public testing::Test {
+class CoresBeforeAStart : public ::testing::Test {
  protected:
   static Scenario scenario(double wait_for_cores_s) {
     ApplicationSpec first = program("a", 0.5, 100, 40);  // `fair` decides after its I/O phases
@@ -111,6 +95,24 @@ TEST_F(CoresBeforeAStart, AreNotAskedForWithoutAControllerOrTheKey) {
   EXPECT_EQ(simulate(0, &policy::fair).applications.at(1).start_s, 42.1);
   const Scenario alone = scenario(60);
   EXPECT_EQ(Simulation(alone, nullptr).run().applications.at(1).start_s, 42.1);
+}
+
+// In a strict queue the application asks when its turn comes. The third one finds no node free until the second ends.
+TEST_F(CoresBeforeAStart, AreAskedForWhenTheQueueLetsItStart) {
+  Scenario queue = scenario(60);
+  queue.fifo = true;
+  queue.nodes = 8;
+  queue.cores_per_node = 1;
+  queue.applications.push_back(queue.applications[1]);
+  queue.applications[2].name = "c";
+  for (ApplicationSpec& one : queue.applications) one.nodes = 4;
+  const SimulationReport report = Simulation{queue, std::make_unique<Controller>(settings(&policy::fair))}.run();
+  const ApplicationResult& second = report.applications.at(1);
+  const ApplicationResult& third = report.applications.at(2);
+  EXPECT_GT(second.cores_wait_s, 0);
+  EXPECT_LT(second.cores_wait_s, 3);
+  EXPECT_DOUBLE_EQ(third.start_s, 42.1 + third.cores_wait_s);
+  EXPECT_GE(third.start_s, second.end_s);
 }
 
 // A controller that does not answer ASK_CORES.
@@ -300,7 +302,7 @@ TEST(SimulationTest, TroublesComeAsOftenAsTheyAreTold) {
 TEST(SimulationTest, ItsTraceCanBeReplayed) {
   const Scenario scenario = scenario_of(crowd(8, 0.3));
   const coordinator::CoordinatorSettings settings = settings_of(policy::fcfs);
-  const std::string path = testing::TempDir() + "hocket-simulated-" + std::to_string(getpid()) + ".jsonl";
+  const std::string path = ::testing::TempDir() + "hocket-simulated-" + std::to_string(getpid()) + ".jsonl";
   auto controller = std::make_unique<Controller>(settings);
   ASSERT_TRUE(controller->open_trace(path, {}));
   Simulation{scenario, std::move(controller)}.run();
@@ -382,7 +384,7 @@ class LastComeFirst : public Controller {
 };
 
 // A writes 4000 bytes in phases from 1 s on, B 1000 bytes from 1 s + dt on; the target takes 1000 bytes a second.
-class Interruptions : public testing::Test {
+class Interruptions : public ::testing::Test {
  protected:
   SimulationReport run(double dt) {
     ApplicationSpec b = program("b", 0.1, 1000, 1);
@@ -453,7 +455,7 @@ struct Stop {
   std::int64_t round;
 };
 
-class Grains : public Interruptions, public testing::WithParamInterface<Stop> {};
+class Grains : public Interruptions, public ::testing::WithParamInterface<Stop> {};
 
 TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
   const Stop& stop = GetParam();
@@ -475,18 +477,18 @@ TEST_P(Grains, APauseComesWhereTheScenarioAllowsIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Table, Grains,
-                         testing::Values(Stop{Grain::operation, 4, 100, 1.5, 2.5, -1},  //
-                                         Stop{Grain::file, 4, 100, 1.5, 0.5, -1},       //
-                                         Stop{Grain::file, 4, 100, 2, 0, -1},  // the file is complete there anyway
-                                         Stop{Grain::file, 4, 100, 3.25, 0.75, -1},    // the last file
-                                         Stop{Grain::file, 1, 100, 1.5, 2.5, -1},      //
-                                         Stop{Grain::round, 4, 0, 1.53, 0, -1},        //
-                                         Stop{Grain::round, 4, 100, 1.53, 0.07, 5},    //
-                                         Stop{Grain::round, 4, 300, 1.53, 0.07, 1},    //
-                                         Stop{Grain::round, 4, 300, 1.93, 0.07, -1},   // the file's short last round
-                                         Stop{Grain::round, 1, 300, 1.53, 0.27, 5},    //
-                                         Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}  // a round is within one file
-                                         ));
+                         ::testing::Values(Stop{Grain::operation, 4, 100, 1.5, 2.5, -1},  //
+                                           Stop{Grain::file, 4, 100, 1.5, 0.5, -1},       //
+                                           Stop{Grain::file, 4, 100, 2, 0, -1},  // the file is complete there anyway
+                                           Stop{Grain::file, 4, 100, 3.25, 0.75, -1},    // the last file
+                                           Stop{Grain::file, 1, 100, 1.5, 2.5, -1},      //
+                                           Stop{Grain::round, 4, 0, 1.53, 0, -1},        //
+                                           Stop{Grain::round, 4, 100, 1.53, 0.07, 5},    //
+                                           Stop{Grain::round, 4, 300, 1.53, 0.07, 1},    //
+                                           Stop{Grain::round, 4, 300, 1.93, 0.07, -1},   // the file's short last round
+                                           Stop{Grain::round, 1, 300, 1.53, 0.27, 5},    //
+                                           Stop{Grain::round, 3, 1e9, 1.5, 7.0 / 6, -1}  // a round is within one file
+                                           ));
 
 TEST_F(Interruptions, WhoIsPausedTooLongGoesOnUncoordinated) {
   max_wait_s_ = 0.25;
@@ -533,7 +535,7 @@ double wasted(const SimulationReport& report) {
   return cost;
 }
 
-class TwoApplications : public testing::TestWithParam<std::pair<double, double>> {
+class TwoApplications : public ::testing::TestWithParam<std::pair<double, double>> {
  protected:
   static constexpr double n = 2048;
   double a_alone_ = GetParam().first;
@@ -584,8 +586,8 @@ TEST_P(TwoApplications, WhoComesAfterTheOthersEndCostsNothing) {
 
 // A does four times as much as B, as in Fig. 10; as much; much less; more.
 INSTANTIATE_TEST_SUITE_P(Sizes, TwoApplications,
-                         testing::Values(std::pair{8.0, 2.0}, std::pair{5.0, 5.0}, std::pair{31.0, 1.0},
-                                         std::pair{3.0, 7.0}));
+                         ::testing::Values(std::pair{8.0, 2.0}, std::pair{5.0, 5.0}, std::pair{31.0, 1.0},
+                                           std::pair{3.0, 7.0}));
 
 // ---- sharing -------------------------------------------------------------------------------------------------------
 
@@ -855,7 +857,7 @@ event::Reconfigure to(std::int64_t processes, std::int64_t at_iteration) {
   return command;
 }
 
-class ControlPoints : public testing::Test {
+class ControlPoints : public ::testing::Test {
  protected:
   ControlPoints() { spec_.control_every = 3; }
   static Time at(double s) { return Simulation::start + from_s(s); }

@@ -2,11 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/times_testing.hpp"
+
 namespace hocket::sim {
 namespace {
 
+using testing::at;
+
 constexpr double no_limit = 1e18;
-Time at(double s) { return time_from_ns(0) + from_s(s); }
 
 // Returns the transfers that end next, and when in seconds.
 std::pair<double, std::size_t> end_next(StripedBandwidth& target) {

@@ -252,32 +252,63 @@ void add_tuning(CommandFields& fields, const policy::ServersView& view, ServerCh
   if (fields.find("method")) change.method = fields.words("method");
 }
 
+// Adds the weight that the command must have.
+void add_weight(CommandFields& fields, ServerChange& change) {
+  change.weight = fields.any_whole("weight").value_or(0);
+  if (!fields.find("weight")) fields.fail("it has no 'weight'");
+}
+
+void add_application_weight(CommandFields& fields, const policy::ServersView& view, ServerChange& change) {
+  const model::Application* application = fields.application("weigh_application", view.cluster);
+  if (!application) fields.fail("'weigh_application' is None, which is not an application of the view");
+  change.application = id_of(application);
+  add_weight(fields, change);
+}
+
 void add_server(CommandFields& fields, ServerChange& change) {
   PyObject* server = fields.find(fields.kind());
   change.server = server_name_of(server);
   if (change.server.empty())
     fields.fail("'" + std::string{fields.kind()} + "' is " + shown(server) + ", which is not a server or its name");
-  if (change.action != ServerChange::Action::weigh) return;
-  change.weight = fields.any_whole("weight").value_or(0);
-  if (!fields.find("weight")) fields.fail("it has no 'weight'");
+  if (change.action == ServerChange::Action::weigh) return add_weight(fields, change);
+  if (change.action != ServerChange::Action::schedule) return;
+  change.scheduler = fields.words("scheduler");
+  if (!fields.find("scheduler")) fields.fail("it has no 'scheduler'");
 }
 
-// The commands of a servers policy, and the keys that only one of them may have.
+// The commands of a servers policy, and the keys that only some of them may have.
 using Action = ServerChange::Action;
-constexpr std::pair<std::string_view, Action> server_actions[] = {
-    {"set_aside", Action::set_aside}, {"drain", Action::drain}, {"add", Action::add},
-    {"assign", Action::assign},       {"weigh", Action::weigh}, {"tune", Action::tune}};
-constexpr std::pair<std::string_view, Action> own_keys[] = {{"servers", Action::assign},
-                                                            {"weight", Action::weigh},
-                                                            {"aggregators", Action::tune},
-                                                            {"buffer_bytes", Action::tune},
-                                                            {"method", Action::tune}};
+constexpr std::pair<std::string_view, Action> server_actions[] = {{"set_aside", Action::set_aside},
+                                                                  {"drain", Action::drain},
+                                                                  {"add", Action::add},
+                                                                  {"assign", Action::assign},
+                                                                  {"weigh", Action::weigh},
+                                                                  {"tune", Action::tune},
+                                                                  {"schedule", Action::schedule},
+                                                                  {"weigh_application", Action::weigh_application}};
+constexpr std::pair<std::string_view, Action> own_keys[] = {
+    {"servers", Action::assign},    {"weight", Action::weigh},      {"weight", Action::weigh_application},
+    {"aggregators", Action::tune},  {"buffer_bytes", Action::tune}, {"method", Action::tune},
+    {"scheduler", Action::schedule}};
+
+// Returns the commands to which the key belongs, "'weigh' or 'weigh_application'".
+std::string owners_of(std::string_view key) {
+  std::string owners;
+  for (const auto& [own, action] : own_keys) {
+    if (own != key) continue;
+    const auto owner = std::ranges::find(server_actions, action, [](const auto& one) { return one.second; });
+    owners += (owners.empty() ? "'" : " or '") + std::string{owner->first} + "'";
+  }
+  return owners;
+}
 
 }  // namespace
 
 Result<policy::ServerDecision> server_decision(PyObject* commands, const policy::ServersView& view) {
-  static const std::vector<std::string_view> kinds{"set_aside", "drain", "add", "assign", "weigh", "tune"};
-  static const std::vector<std::string_view> keys{"servers", "weight", "aggregators", "buffer_bytes", "method", "text"};
+  static const std::vector<std::string_view> kinds{"set_aside", "drain", "add",      "assign",
+                                                   "weigh",     "tune",  "schedule", "weigh_application"};
+  static const std::vector<std::string_view> keys{"servers", "weight",    "aggregators", "buffer_bytes",
+                                                  "method",  "scheduler", "text"};
   policy::ServerDecision decision;
   const Status taken = each(commands, [&](PyObject* command) {
     CommandFields fields(command, kinds, keys);
@@ -289,13 +320,14 @@ Result<policy::ServerDecision> server_decision(PyObject* commands, const policy:
       add_assignment(fields, view, change);
     } else if (change.action == Action::tune) {
       add_tuning(fields, view, change);
+    } else if (change.action == Action::weigh_application) {
+      add_application_weight(fields, view, change);
     } else {
       add_server(fields, change);
     }
-    for (const auto& [key, action] : own_keys) {
-      const auto owner = std::ranges::find(server_actions, action, [](const auto& one) { return one.second; });
-      if (action != change.action && fields.find(key))
-        fields.fail("'" + std::string{key} + "' belongs to '" + std::string{owner->first} + "'");
+    for (const auto& [key, owner] : own_keys) {
+      const bool belongs = std::ranges::find(own_keys, std::pair{key, change.action}) != std::end(own_keys);
+      if (!belongs && fields.find(key)) fields.fail("'" + std::string{key} + "' belongs to " + owners_of(key));
     }
     decision.changes.push_back(std::move(change));
     return fields.wrong();

@@ -20,7 +20,7 @@ struct TimedCall {
   Duration limit, computed;
   Time begun;
 };
-std::optional<TimedCall> call;
+std::optional<TimedCall> under_way;
 
 // Returns the CPU time of this thread.
 Duration computed() {
@@ -31,10 +31,11 @@ Duration computed() {
 
 // Raises the exception if the call has exceeded a limit. A signal may still arrive after its call; it is ignored.
 PyObject* on_signal(PyObject*, PyObject*) {
-  if (!call) Py_RETURN_NONE;
-  if (computed() - call->computed < call->limit && node_now() - call->begun < most_held_up * call->limit)
+  if (!under_way) Py_RETURN_NONE;
+  if (computed() - under_way->computed < under_way->limit &&
+      node_now() - under_way->begun < most_held_up * under_way->limit)
     Py_RETURN_NONE;
-  const Ref seconds = number(to_s(call->limit));
+  const Ref seconds = number(to_s(under_way->limit));
   if (seconds) PyErr_Format(too_slow, "it took longer than %S s", seconds.get());
   return nullptr;
 }
@@ -71,13 +72,13 @@ bool prepare_time_limits() {
 }
 
 TimeLimit::TimeLimit(Duration limit) {
-  call = {limit, computed(), node_now()};
+  under_way = {limit, computed(), node_now()};
   set_timer(limit + std::chrono::milliseconds{1}, limit / most_held_up);
 }
 
 TimeLimit::~TimeLimit() {
   set_timer({}, {});
-  call.reset();
+  under_way.reset();
 }
 
 }  // namespace hocket::pypolicy

@@ -87,6 +87,8 @@ PyStructSequence_Field server_fields[] = {{"name", doc},
                                           {"service_s", doc},
                                           {"slow", doc},
                                           {"weight", doc},
+                                          {"scheduler", doc},
+                                          {"forward_queue", doc},
                                           {}};
 PyStructSequence_Field tuned_fields[] = {{"application", doc}, {"aggregators", doc},      {"buffer_bytes", doc},
                                          {"method", doc},      {"used_aggregators", doc}, {"used_buffer_bytes", doc},
@@ -283,7 +285,7 @@ Ref server(const policy::ServerStatus& one) {
   return make(server_type, text(one.name), text(one.state), text(one.directory), truth(one.write_behind),
               number(one.queue), number(one.held_bytes), number(one.operations_per_s), number(one.bytes_per_s),
               seconds(one.busy), seconds(one.last_service), truth(one.slow.has_value()),
-              number(std::int64_t{one.weight}));
+              number(std::int64_t{one.weight}), text(one.scheduler), number(one.forward_queue));
 }
 
 Ref value_of(const event::Value& value) {
@@ -343,7 +345,7 @@ ViewScope::~ViewScope() { asked = {}; }
 Ref view_of(const policy::CoreView& view, AppId subject) {
   const policy::CoreSettings& settings = view.settings;
   return make(view_type, seconds(view.now), applications(view.cluster), application_or_none(view.cluster.find(subject)),
-              none(), number(view.cores.total()), number(view.cores.free()),
+              none(), number(view.cores.total()), number(view.free()),
               text(settings.objective == policy::Objective::flops ? "flops" : "iterations"),
               number(settings.least_gain), seconds(settings.uncertainty), seconds(settings.reconfiguration));
 }

@@ -88,6 +88,7 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   Target& target = cluster_.target(start.target);
   free_kept_long_enough(target, now);
   const model::PartSet parts = parts_of(moment, application, target, start);
+  note_use(application, target, now);
   // If the time slice is over, the application's idle hold ends too, and its request waits like any other.
   bool yields = is_turn_over(target, parts_with(application, target, parts), now);
   if (yields) free_kept(application, [&](const Holder& holder) { return holder.target == &target; });
@@ -110,7 +111,9 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   else if (holder && (*holder)->grants == 0)
     free_holder(*holder);  // its next operation uses other parts, so that the idle hold has no purpose
   touch(target);
+  if (request->state == RequestState::queued) recall_for(moment, *request);
   settle(moment);
+  delegate_if_alone(moment, member, request);
   if (request->state != RequestState::queued) return;
   bound_wait(member, request, now);
   if (Ledger::of(*request).too_slow != Time{} && Ledger::of(*request).too_slow <= now) {
@@ -119,7 +122,7 @@ void AccessController::start(const Moment& moment, Member& member, const event::
   }
   const auto position = static_cast<std::int64_t>(target.waiting.size());
   moment.commands.push_back({member.id, queued(*request, position)});
-  if (settings_.tell_waits) tell_wait(moment, application, *request);
+  if (settings_.tell_waits && !awaits_return(target, request->parts)) tell_wait(moment, application, *request);
 }
 
 // Notes that the application itself begins an access.
@@ -170,17 +173,19 @@ void AccessController::finish(const Moment& moment, Member& member, const event:
     ledger_.renew(member, target, moment.now);
     return settle(moment);
   }
+  const Moment then = when(moment, application, finish.ago, target.served);
   if ((*request)->state == RequestState::granted) {
-    count_progress(target, moment.now);
+    count_progress(target, then.now);
     // A member that states no number of processes reports its own bytes only.
     std::int64_t bytes = std::max<std::int64_t>(0, finish.bytes);
     if (member.processes > 0) bytes = application.of_all(bytes);
     model::moved(application, target, bytes);
     model::count_access(**find_holder(application, target), bytes, finish.idle);
   }
-  apply(moment, member, *request, RequestInput::finish, finish.phase_over ? IdleHold::free : IdleHold::keep);
+  apply(then, member, *request, RequestInput::finish, finish.phase_over ? IdleHold::free : IdleHold::keep);
   ledger_.renew(member, target, moment.now);
   application.demand.over = finish.phase_over && application.waiting == 0 && application.granted == 0;
+  free_kept_long_enough(target, moment.now);  // an idle hold that began `ago` may be over
   settle(moment);
 }
 
@@ -218,7 +223,7 @@ void AccessController::expect_wait(const Moment& moment, const Application* aske
   policy::WaitEstimate estimate;
   if (cluster_.find_target(asked.target) != nullptr) {
     Target& target = cluster_.target(asked.target);
-    count_progress(target, moment.now);
+    if (Ledger::of(target).delegated == 0) count_progress(target, moment.now);
     const policy::Policy& policy = policies_.of(asker == nullptr ? AppId{} : asker->id, target.name);
     const auto parts = parts_named(target, asked.parts);
     const policy::View view{cluster_, target, moment.now, access_settings_, parts ? parts.value() : model::PartSet{}};
@@ -234,7 +239,7 @@ void AccessController::end_phase(const Moment& moment, const Member& member, con
   Application& application = *member.application;
   free_kept(application, [](const Holder&) { return true; });
   if (application.waiting == 0 && application.granted == 0)
-    learn_phase(moment, application, member, phase);
+    learn_phase(when(moment, application, phase.ago), application, member, phase);
   else if (member.processes > 0 && phase.end >= application.demand.since)
     learn_part(moment, application, phase);
   settle(moment);
@@ -309,7 +314,13 @@ void AccessController::end_demand(Application& application) {
 }
 
 void AccessController::leave(const Moment& moment, Member& member) {
-  while (!member.requests.empty()) apply(moment, member, member.requests.back(), RequestInput::leave);
+  while (!member.requests.empty()) {
+    const Ledger::RequestPlace last = member.requests.back();
+    if (last->delegation)
+      end_delegation(moment, member, last, DelegationInput::leave);
+    else
+      apply(moment, member, last, RequestInput::leave);
+  }
   Application& application = *member.application;
   if (application.members.size() == 1) {
     free_kept(application, [](const Holder&) { return true; });
@@ -331,6 +342,7 @@ void AccessController::set_policy(const Moment& moment, const policy::Policy& po
 }
 
 void AccessController::ask_everywhere(const Moment& moment) {
+  recall_all(moment);
   ledger_.each_due(Time::max(), [&](Target& target) { touch(target); });
   for (const auto& [id, application] : cluster_.applications())
     for (const auto holder : application.held) touch(*holder->target);
@@ -356,7 +368,10 @@ void AccessController::expire_leases(const Moment& moment) {
     Member& member = *cluster_.find((*request)->member);
     moment.commands.push_back(
         {member.id, event::LeaseExpired{(*request)->id, member.application->name, (*request)->target->name}});
-    apply(moment, member, *request, RequestInput::expire);
+    if ((*request)->delegation)
+      end_delegation(moment, member, *request, DelegationInput::expire);
+    else
+      apply(moment, member, *request, RequestInput::expire);
   }
 }
 
@@ -386,22 +401,24 @@ void AccessController::apply(const Moment& moment, Member& member, Ledger::Reque
   }
 }
 
-void AccessController::grant(const Moment& moment, const Member& member, Ledger::RequestPlace request) {
+void AccessController::grant(const Moment& moment, const Member& member, Ledger::RequestPlace request,
+                             GrantAnswer answer) {
   Target& target = *request->target;
   count_progress(target, moment.now);
   const auto held = find_holder(*member.application, target);
   const model::PartSet before = held ? (*held)->parts : model::PartSet{};
   const auto holder = ledger_.grant(member, request, moment.now);
-  if (!request->write_back && holder->accesses() == 1) {
+  if (request->is_access() && holder->accesses() == 1) {
     model::begin_progress(*holder);
     model::begin_occupancy(*holder, *request);
   } else if (holder->accesses() > 0 && before != holder->parts) {
     model::change_parts(*holder);
   }
-  if (!request->write_back) {
+  if (request->is_access()) {
     member.application->demand.granted = true;
     model::join_occupancy(*holder, *request);
   }
+  if (answer == GrantAnswer::none) return;
   moment.commands.push_back(
       {member.id, event::GrantIo{request->id, moment.now - request->since, target.name, Ledger::of(*holder).share}});
 }
@@ -419,6 +436,7 @@ void AccessController::grant_queued_of(const Moment& moment, const Application& 
 void AccessController::withdraw(Member& member, Ledger::RequestPlace request, Time now) {
   Target& target = *request->target;
   ledger_.withdraw(member, request, now);
+  note_end_of_use(*member.application, target, now);
   const bool watched = target.uncoordinated.find(member.application->id) != nullptr;
   if (watched && !wants(*member.application, target)) target.uncoordinated.forget(member.application->id);
   touch(target);
@@ -448,8 +466,10 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
   Target& target = *request->target;
   count_progress(target, now);
   const model::PartSet before = (*find_holder(application, target))->parts;
-  const bool is_access = !request->write_back;
+  const bool is_access = request->is_access();
+  const bool is_delegation = request->delegation;
   const auto holder = ledger_.end(member, request, now);
+  note_end_of_use(application, target, now);
   touch(target);
   if (is_access) holder->occupancy.whole &= how == RequestAction::release;
   if (holder->accesses() > 0) {
@@ -459,12 +479,18 @@ void AccessController::give_back(Member& member, Ledger::RequestPlace request, R
     model::end_occupancy(*holder, now, false, cluster_.few_run());
     if (holder->pausing) model::learn_stop(application, now - Ledger::of(*holder).told);
   }
-  if (holder->grants > 0) return;  // perhaps its I/O servers store what it wrote
-  const Duration hold = after == IdleHold::free || holder->pausing ? Duration{} : hold_for(*holder);
+  // The idle hold that began with the last access goes on after a delegation.
+  Time until = Ledger::of(*holder).kept_until;
+  if (after == IdleHold::free || holder->pausing)
+    until = now;
+  else if (!is_delegation)
+    until = now + hold_for(*holder);
+  if (holder->grants > 0)  // perhaps its I/O servers store what it wrote, or it has a delegation
+    return is_access ? Ledger::stay_until(*holder, until) : void();
   // A request for further parts would wait for its application's own idle hold.
   const bool asks = Ledger::of(target).parted > 0 && wants(application, target);
-  if (hold == Duration{} || asks || is_turn_over(target, holder->parts, now)) return free_holder(holder);
-  Ledger::keep(holder, now + hold);
+  if (until <= now || asks || is_turn_over(target, holder->parts, now)) return free_holder(holder);
+  Ledger::keep(holder, until);
 }
 
 // The learnt idle hold lasts for the longest usual gap between two accesses. A target that other applications hold as
@@ -492,7 +518,11 @@ template <class Condition>
 void AccessController::free_kept(Application& application, Condition condition) {
   for (std::size_t i = application.held.size(); i-- > 0;) {
     const auto holder = application.held[i];
-    if (holder->grants == 0 && condition(*holder)) free_holder(holder);
+    if (holder->accesses() > 0 || !condition(*holder)) continue;
+    if (holder->grants == 0)
+      free_holder(holder);
+    else
+      Ledger::stay_until(*holder, {});  // it is free when its delegation or write-back has ended
   }
 }
 
@@ -531,7 +561,8 @@ void AccessController::ask_policy_if_any(const Moment& moment, Target& target) {
 
 void AccessController::ask_policies(const Moment& moment, Target& target) {
   Ledger::ask_again(target, {});
-  count_progress(target, moment.now);
+  // What was begun under a delegation is known when it was returned: progress is not counted beyond that before.
+  if (Ledger::of(target).recalled == 0) count_progress(target, moment.now);
   const std::vector<ContestDecision> decisions = ask_contests(moment, target);
   std::vector<policy::BandwidthShare> shares;
   Time again{};
@@ -583,7 +614,7 @@ void AccessController::share_out(const Moment& moment, Target& target,
     each_request(*holder.application, target, RequestState::granted,
                  [&](const Member& member, Ledger::RequestPlace request) {
                    // A member that was asked to pause would take a new GRANT_IO for the end of the pause.
-                   if (Ledger::of(*request).told) return;
+                   if (Ledger::of(*request).told || request->delegation) return;
                    for (Command& command : moment.commands) {  // the grant itself is not sent yet: its share is changed
                      auto* grant = std::get_if<event::GrantIo>(&command.body);
                      if (grant == nullptr || command.to != member.id || grant->request != request->id) continue;

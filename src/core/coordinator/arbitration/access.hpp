@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "coordinator/arbitration/delegation_states.hpp"
 #include "coordinator/arbitration/ledger.hpp"
 #include "coordinator/arbitration/policies_in_force.hpp"
 #include "coordinator/arbitration/request_states.hpp"
@@ -40,12 +41,18 @@ class AccessController {
 
   // Handles START_IO with a number that the member has not used before. It answers GRANT_IO or QUEUED_IO.
   void start(const Moment& moment, model::Member& member, const event::StartIo& start);
+  // Handles START_IO of an operation that the member has begun under a delegation. It needs no answer.
+  void begun(const Moment& moment, model::Member& member, const event::StartIo& start);
   // Handles INFORM_IO: decides anew with what the application has prepared, or ends its I/O phase.
   void inform(const Moment& moment, const model::Member& member, const event::InformIo& inform);
   // Handle FINISH_IO, RENEW_IO and PAUSED_IO. They ignore a request that does not exist (any more).
   void finish(const Moment& moment, model::Member& member, const event::FinishIo& finish);
   void renew(const Moment& moment, model::Member& member, const event::RenewIo& renew);
   void paused(const Moment& moment, model::Member& member, const event::PausedIo& paused);
+  // Handles RETURN_IO: what the member has begun under the delegation is granted as any other request from now on.
+  void returned(const Moment& moment, model::Member& member, const event::ReturnIo& returned);
+  // Ends the lease of a delegation whose answer has come and is handled later, by `returned`.
+  void answered(const model::Member& member, const event::ReturnIo& returned);
   // Answers ASK_WAIT of a member of `asker`, or of a tool (nullptr). Requests and grants stay as they are.
   void expect_wait(const Moment& moment, const model::Application* asker, const event::AskWait& asked);
   // Handles the end of the application's I/O phase, as the member reports it: idle holds end, and the model learns from
@@ -68,7 +75,8 @@ class AccessController {
   const policy::Metric& metric() const { return access_settings_.metric; }
 
  private:
-  enum class IdleHold { keep, free };  // keep: an idle hold may follow the application's last grant; free: none does
+  enum class IdleHold { keep, free };     // keep: an idle hold may follow the application's last grant; free: none does
+  enum class GrantAnswer { send, none };  // none: the member has begun the operation, and expects no GRANT_IO
 
   static bool is_between_accesses(const model::Application& application);
   void begin_access(model::Request& request, model::Application& application, const event::StartIo& start, Time now);
@@ -76,7 +84,8 @@ class AccessController {
   void apply(const Moment& moment, model::Member& member, Ledger::RequestPlace request, RequestInput input,
              IdleHold after = IdleHold::free);
   // Moves the request to the granted ones, makes its application a holder, and sends GRANT_IO.
-  void grant(const Moment& moment, const model::Member& member, Ledger::RequestPlace request);
+  void grant(const Moment& moment, const model::Member& member, Ledger::RequestPlace request,
+             GrantAnswer answer = GrantAnswer::send);
   void grant_queued_of(const Moment& moment, const model::Application& application, const model::Target& target);
   // Suspends a granted request: it returns to its place in the queue. Frees the target with the last grant.
   void requeue(const model::Member& member, Ledger::RequestPlace request, Time now);
@@ -169,6 +178,26 @@ class AccessController {
   ContestDecision ask_policy(const Moment& moment, model::Target& target, const model::PartSet& parts,
                              const policy::Policy& policy);
   void ask_everywhere(const Moment& moment);
+  // delegating.cpp: note since when an application is the only one that uses the target.
+  static void note_use(const model::Application& application, const model::Target& target, Time now);
+  static void note_end_of_use(const model::Application& application, const model::Target& target, Time now);
+  // Delegates the parts of a request to its member, if the application was alone for long enough. The GRANT_IO must be
+  // among the commands.
+  void delegate_if_alone(const Moment& moment, model::Member& member, Ledger::RequestPlace request);
+  bool may_delegate(const Moment& moment, const model::Member& member, const model::Request& request) const;
+  // Returns the moment at which an event of a batch happened, `ago` before now, but not before `first`.
+  static Moment when(const Moment& moment, const model::Application& application, Duration ago, Time first = {});
+  // Recalls what others than the request's application have of its parts.
+  void recall_for(const Moment& moment, const model::Request& request);
+  void recall(const Moment& moment, const model::Holder& holder, const model::PartSet& parts,
+              const std::string& because_of);
+  void recall_all(const Moment& moment);
+  // True if a request for these parts may wait for an answer to RECALL_IO. Policies are not asked before it has come.
+  static bool awaits_return(const model::Target& target, const model::PartSet& parts);
+  void end_delegation(const Moment& moment, model::Member& member, Ledger::RequestPlace delegation,
+                      DelegationInput why);
+  // Publishes a DECISION for each wait at the target that the policy did not explain.
+  void tell_waits(const Moment& moment, const model::Target& target);
   // mixing.cpp: returns the request with the file system of its file as its target, because the operator holds that.
   // Parts of the named target do not count for it.
   event::StartIo overruled(const Moment& moment, const model::Application& application, const event::StartIo& start);

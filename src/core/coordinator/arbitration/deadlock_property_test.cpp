@@ -19,8 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::size_t targets = 4;
-
 struct App {
   std::vector<std::size_t> route;  // targets in the order of its requests
   std::size_t granted = 0;         // number of targets granted
@@ -29,9 +27,9 @@ struct App {
   Time asked{};
 };
 
-class Drawn {
+class DeadlockRun {
  public:
-  Drawn(const policy::Policy& policy, std::uint64_t seed, bool in_order)
+  DeadlockRun(const policy::Policy& policy, std::uint64_t seed, bool in_order)
       : random_(seed), in_order_(in_order), coordinator_({{&policy}, lease, milliseconds{20}, seconds{3}, seconds{1}}) {
     apps_.resize(2 + random_() % 4);
     for (std::size_t i = 0; i < apps_.size(); ++i) {
@@ -132,7 +130,7 @@ TEST_P(Deadlocks, AreBroken) {
   int met = 0;
   for (std::uint64_t seed = 1; seed <= 1000 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Drawn run{*GetParam(), seed, false};
+    DeadlockRun run{*GetParam(), seed, false};
     run.to_the_end();
     met += run.met;
     EXPECT_LT(run.longest, seconds{60}) << "it waited for one circle after the other";
@@ -143,7 +141,7 @@ TEST_P(Deadlocks, AreBroken) {
 TEST_P(Deadlocks, AreNotSeenWhereThereAreNone) {
   for (std::uint64_t seed = 1; seed <= 1000 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Drawn run{*GetParam(), seed, true};
+    DeadlockRun run{*GetParam(), seed, true};
     run.to_the_end();
     EXPECT_EQ(run.met, 0) << "two had a target at once";
   }

@@ -165,6 +165,7 @@ bool AccessController::interrupt(const Moment& moment, Target& target, const pol
     const auto holder = application ? find_holder(*application, target) : std::nullopt;
     if (!holder || (*holder)->pausing) continue;
     if (application->demand.interruptions >= access_settings_.most_interruptions) continue;
+    if (awaits_return(target, (*holder)->parts)) continue;  // it may have begun operations that are not known yet
     ++application->demand.interruptions;
     if ((*holder)->grants == 0) {
       free_holder(*holder);
@@ -186,7 +187,7 @@ void AccessController::tell_to_pause(const Moment& moment, const Holder& holder)
   }
   each_request(*holder.application, target, RequestState::granted,
                [&](const Member& member, Ledger::RequestPlace request) {
-                 if (!Ledger::tell(request)) return;
+                 if (request->delegation || !Ledger::tell(request)) return;
                  moment.commands.push_back({member.id, event::PauseIo{request->id, because_of, target.name}});
                });
 }
@@ -233,6 +234,7 @@ std::optional<Duration> AccessController::held_up_for(const Holder& holder) cons
   std::optional<Duration> longest;
   each_request(*holder.application, *holder.target, RequestState::granted,
                [&](const Member& member, Ledger::RequestPlace request) {
+                 if (request->delegation) return;
                  const auto beside = [&](Ledger::RequestPlace other) {
                    return other->target == request->target && other->state == RequestState::queued &&
                           other->since >= request->granted;

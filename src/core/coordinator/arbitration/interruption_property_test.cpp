@@ -19,7 +19,6 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr std::int64_t most_interruptions = 2;
-constexpr std::uint64_t tool = 900;
 
 struct Case {
   const policy::Policy* policy;
@@ -42,9 +41,9 @@ struct Group {
   std::uint64_t due = 0;  // number of the event that it waits for; others are outdated
 };
 
-class Drawn {
+class InterruptionRun {
  public:
-  Drawn(const Case& what, std::uint64_t seed)
+  InterruptionRun(const Case& what, std::uint64_t seed)
       : case_(what), random_(seed), coordinator_(settings(what, one_in(2) ? Duration{} : milliseconds{20})) {
     const std::size_t apps = 2 + random_() % 4;
     for (std::uint64_t app = 1; app <= apps; ++app) {
@@ -239,7 +238,7 @@ TEST_P(Interruption, EveryoneIsServedAndAPauseEnds) {
   int paused = 0, late = 0;
   for (std::uint64_t seed = 1; seed <= 4000 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Drawn run{GetParam(), seed};
+    InterruptionRun run{GetParam(), seed};
     run.to_the_end();
     paused += run.paused;
     late += run.answered_late;

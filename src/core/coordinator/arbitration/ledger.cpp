@@ -17,8 +17,9 @@ using model::Target;
 namespace {
 
 // Counts a request among those of its application. A write-back of an I/O server is none: the program does not wait.
+// A delegation is no operation at all.
 void count(Application& application, const Request& request, std::int64_t waiting, std::int64_t granted, Time now) {
-  if (!request.write_back) application.count_requests(waiting, granted, now);
+  if (request.is_access()) application.count_requests(waiting, granted, now);
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ Ledger::HolderPlace Ledger::grant(const Member& member, RequestPlace request, Ti
   if ((*holder)->grants == 0) (*holder)->parts = request->parts;
   (*holder)->parts.add(request->parts);
   ++(*holder)->grants;
-  (*holder)->stores += request->write_back ? 1 : 0;
+  (*holder)->stores += request->is_access() ? 0 : 1;
   count(application, *request, -1, +1, now);
   return *holder;
 }
@@ -79,7 +80,7 @@ Ledger::HolderPlace Ledger::suspend(const Member& member, RequestPlace request, 
   if (target.waiting.empty()) facts(target).remind = now + keep_alive_;
   const auto later = [&](const Request& other) { return of(other).order > of(*request).order; };
   const RequestPlace place = std::find_if(target.waiting.begin(), target.waiting.end(), later);
-  target.waiting.splice(place, granted_, request);
+  target.waiting.splice(place, has_lease(*request) ? granted_ : unleased_, request);
   request->state = RequestState::queued;
   request->paused = true;
   ++facts(target).paused;
@@ -87,7 +88,7 @@ Ledger::HolderPlace Ledger::suspend(const Member& member, RequestPlace request, 
   count(*member.application, *request, +1, -1, now);
   const HolderPlace holder = *find_holder(*member.application, target);
   --holder->grants;
-  holder->stores -= request->write_back ? 1 : 0;
+  holder->stores -= request->is_access() ? 0 : 1;
   set_parts(holder, request->parts);
   return holder;
 }
@@ -109,18 +110,66 @@ Ledger::HolderPlace Ledger::end(Member& member, RequestPlace request, Time now) 
   member.requests.remove(request);
   count(*member.application, *request, 0, -1, now);
   --holder->grants;
-  holder->stores -= request->write_back ? 1 : 0;
+  holder->stores -= request->is_access() ? 0 : 1;
   if (!request->parts.is_whole()) --facts(*request->target).parted;
   set_parts(holder, request->parts);
-  requests_.remove(granted_, request);
+  if (request->delegation) {
+    const std::int64_t recalled = of(*request).told ? 1 : 0;
+    --facts(*request->target).delegated;
+    --member.application->delegations;
+    facts(*request->target).recalled -= recalled;
+    member.application->recalled -= recalled;
+  }
+  requests_.remove(has_lease(*request) ? granted_ : unleased_, request);
   return holder;
 }
 
 void Ledger::renew(const Member& member, const Target& target, Time now) {
   for (const RequestPlace request : member.requests) {
     if (request->target != &target || request->state != RequestState::granted) continue;
+    if (request->delegation || !has_lease(*request)) continue;
     facts(*request).expires = now + lease_;
     granted_.splice(granted_.end(), granted_, request);
+  }
+}
+
+void Ledger::delegate(Member& member, const Request& request, Time now) {
+  Target& target = *request.target;
+  Request delegation{request.id, request.member, request.application, request.of, &target, RequestState::granted};
+  delegation.since = delegation.granted = now;
+  delegation.parts = request.parts;
+  delegation.delegation = true;
+  if (!delegation.parts.is_whole()) ++facts(target).parted;
+  ++facts(target).delegated;
+  ++member.application->delegations;
+  member.requests.push_back(requests_.append(unleased_, delegation));
+  const HolderPlace holder = *find_holder(*member.application, target);
+  ++holder->grants;
+  ++holder->stores;
+}
+
+void Ledger::exempt(RequestPlace request) {
+  if (!has_lease(*request)) return;
+  facts(*request).expires = {};
+  unleased_.splice(unleased_.end(), granted_, request);
+}
+
+void Ledger::begin_lease(RequestPlace request, Time now) {
+  facts(*request).expires = now + lease_;
+  granted_.splice(granted_.end(), unleased_, request);
+}
+
+void Ledger::recall(const Member& member, RequestPlace delegation, Time now) {
+  facts(*delegation).told = true;
+  ++facts(*delegation->target).recalled;
+  ++member.application->recalled;
+  begin_lease(delegation, now);
+}
+
+void Ledger::begin_leases(const Member& member, const Request& delegation, Time now) {
+  for (const RequestPlace request : member.requests) {
+    const bool granted = request->under == delegation.id && request->state == RequestState::granted;
+    if (granted && !request->delegation && !has_lease(*request)) begin_lease(request, now);
   }
 }
 

@@ -45,8 +45,22 @@ class Ledger {
   HolderPlace suspend(const model::Member& member, RequestPlace request, Time now);
   // Removes a granted request. The holder may have no grant left.
   HolderPlace end(model::Member& member, RequestPlace request, Time now);
-  // Begins all leases of the member on that target anew.
+  // Begins all leases of the member's operations on that target anew.
   void renew(const model::Member& member, const model::Target& target, Time now);
+
+  // ---- delegations. They are granted requests that last until they are returned.
+
+  // Gives the member a delegation for the parts of its granted request. No lease runs before `recall`.
+  void delegate(model::Member& member, const model::Request& request, Time now);
+  // Ends the lease of a granted request, if it has one: it was begun under a delegation that was not recalled, or is
+  // one that was returned.
+  void exempt(RequestPlace request);
+  // Records RECALL_IO for a delegation. Its lease begins.
+  void recall(const model::Member& member, RequestPlace delegation, Time now);
+  // Begins the leases of the member's requests under a delegation for which none runs.
+  void begin_leases(const model::Member& member, const model::Request& delegation, Time now);
+  // Sets when the idle hold of a holder ends whose last access has ended, but which has a delegation.
+  static void stay_until(model::Holder& holder, Time until) { facts(holder).kept_until = until; }
 
   // ---- pauses
 
@@ -106,6 +120,8 @@ class Ledger {
   static model::TargetFacts& facts(model::Target& target) { return target.ledger.facts_; }
 
   void forget_bound(RequestPlace request);
+  void begin_lease(RequestPlace request, Time now);
+  static bool has_lease(const model::Request& request) { return of(request).expires != Time{}; }
   // Sets the holder's parts to those of its grants. Those of `ended` stay if it has none left.
   static void set_parts(HolderPlace holder, const model::PartSet& ended);
 
@@ -113,7 +129,8 @@ class Ledger {
   Duration keep_alive_;
   Nodes<model::Request> requests_;
   Nodes<model::Holder> holders_;
-  model::Requests granted_;  // by the end of the lease: all leases have the same length
+  model::Requests granted_;   // by the end of the lease: all leases have the same length
+  model::Requests unleased_;  // granted, without a lease
   std::map<std::pair<Time, std::uint64_t>, model::Target*> timers_;        // by (wake, number)
   std::map<std::tuple<Time, MemberId, RequestId>, RequestPlace> bounded_;  // queued requests with a bound
 };

@@ -21,7 +21,7 @@ using model::RequestState;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr Duration lease = seconds{1};
+constexpr Duration ledger_lease = seconds{1};
 constexpr Duration keep_alive = milliseconds{300};
 
 // A request, as the model knows it.
@@ -46,9 +46,9 @@ struct Having {
   std::optional<Time> kept{};
 };
 
-class Drawn {
+class LedgerRun {
  public:
-  explicit Drawn(std::uint64_t seed) : random_(seed) {
+  explicit LedgerRun(std::uint64_t seed) : random_(seed) {
     for (std::uint64_t id = 1; id <= 5; ++id) {
       const std::string job = "job" + std::to_string(id % 3);  // three applications, two of them with two members
       members_.push_back(&cluster_.join({"node1", "", MemberId{id}}, {job, job, "/bin/a", "mpich", "", 1, 1}, now_));
@@ -138,7 +138,7 @@ class Drawn {
   void grant(Known& one) {
     one.granted = true;
     one.paused = one.told = false;
-    one.expires = now_ + lease;
+    one.expires = now_ + ledger_lease;
     one.bound.reset();
     Having& holder = holder_of(one);
     ++holder.grants;
@@ -190,7 +190,7 @@ class Drawn {
     model::Member* member = members_[pick(members_.size())];
     model::Target* target = targets_[pick(targets_.size())];
     for (Known& one : requests_)
-      if (one.granted && one.member == member && one.target == target) one.expires = now_ + lease;
+      if (one.granted && one.member == member && one.target == target) one.expires = now_ + ledger_lease;
     ledger_.renew(*member, *target, now_);
   }
 
@@ -323,7 +323,7 @@ class Drawn {
 
   std::mt19937_64 random_;
   model::Cluster cluster_;
-  Ledger ledger_{lease, keep_alive};
+  Ledger ledger_{ledger_lease, keep_alive};
   std::vector<model::Member*> members_;
   std::vector<model::Target*> targets_;
   std::vector<Known> requests_;
@@ -338,7 +338,7 @@ TEST(Ledger, KeepsAllIndexesConsistent) {
   int revoked = 0;
   for (std::uint64_t seed = 1; seed <= 500 && !HasFailure(); ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Drawn run{seed};
+    LedgerRun run{seed};
     for (int i = 0; i < 300 && !HasFailure(); ++i) {
       run.step();
       run.check();

@@ -124,6 +124,7 @@ std::vector<AccessController::ContestDecision> AccessController::ask_contests(co
     decisions.clear();
     const std::vector<model::PartSet> contests = contests_of(target);
     for (const model::PartSet& parts : contests) {
+      if (awaits_return(target, parts)) continue;
       for (const policy::Policy* policy : policies_.at(target)) {
         decisions.push_back(ask_policy(moment, target, parts, *policy));
         again |= decisions.back().freed && contests.size() > 1;

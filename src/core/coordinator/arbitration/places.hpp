@@ -11,7 +11,15 @@ namespace hocket::coordinator {
 // Returns the member's request with that number, queued or granted.
 inline std::optional<model::Requests::iterator> find(const model::Member& member, RequestId id) {
   for (const auto request : member.requests) {
-    if (request->id == id) return request;
+    if (request->id == id && !request->delegation) return request;
+  }
+  return std::nullopt;
+}
+
+// Returns the member's delegation that the GRANT_IO of the request with that number brought.
+inline std::optional<model::Requests::iterator> find_delegation(const model::Member& member, RequestId id) {
+  for (const auto request : member.requests) {
+    if (request->id == id && request->delegation) return request;
   }
   return std::nullopt;
 }
@@ -39,7 +47,7 @@ inline bool extends(const model::Holder& holder, const model::Request& request) 
 inline bool wants(const model::Application& application, const model::Target& target) {
   for (const model::Member* member : application.members) {
     for (const auto request : member->requests) {
-      if (request->target == &target) return true;
+      if (request->target == &target && !request->delegation) return true;
     }
   }
   return false;

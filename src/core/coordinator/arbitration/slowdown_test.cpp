@@ -13,7 +13,7 @@ using std::chrono::seconds;
 using ::testing::Contains;
 using testing::Lines;
 
-CoordinatorSettings settings(const policy::Policy& policy, double most_slowdown) {
+CoordinatorSettings slowdown_settings(const policy::Policy& policy, double most_slowdown) {
   CoordinatorSettings settings{{&policy}, seconds{1000}, seconds{0}, seconds{1000}, seconds{100}};
   settings.most_slowdown = most_slowdown;
   return settings;
@@ -21,7 +21,7 @@ CoordinatorSettings settings(const policy::Policy& policy, double most_slowdown)
 
 class SlowdownTest : public testing::AccessScript {
  protected:
-  SlowdownTest() : AccessScript(settings(policy::fcfs, 0.1)) {}
+  SlowdownTest() : AccessScript(slowdown_settings(policy::fcfs, 0.1)) {}
   void hello(std::int64_t ms, std::uint64_t member) {
     Script::hello(member, "job" + std::to_string(member), "app", 4, ms);
   }
@@ -58,7 +58,7 @@ TEST_F(SlowdownTest, AnApplicationThatHasJustArrivedWaitsForATenthOfASecondAtMos
 
 class InterruptedTest : public testing::AccessScript {
  protected:
-  InterruptedTest() : AccessScript(settings(policy::interrupt, 1)) {}  // 1: no bound
+  InterruptedTest() : AccessScript(slowdown_settings(policy::interrupt, 1)) {}  // 1: no bound
 };
 
 // An access runs for 1.1 s, waits 9.9 s while another one goes before it, then runs its last second. Without

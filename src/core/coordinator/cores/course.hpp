@@ -7,8 +7,10 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "base/ids.hpp"
+#include "base/node_counts.hpp"
 #include "base/time.hpp"
 #include "coordinator/cores/course_states.hpp"
 
@@ -20,9 +22,10 @@ struct SizeChange {
   std::string_view policy;
   std::int64_t original = 0;  // processes before the change
   std::int64_t processes = 0;
-  std::int64_t return_at = 0;    // iteration of the planned return; 0: it returns on request only
-  AppId because_of{};            // the other application of the conflict behind it; none: there was no conflict
-  double original_period_s = 0;  // I/O period at `original`, waits excluded; 0: unknown
+  std::int64_t return_at = 0;      // iteration of the planned return; 0: it returns on request only
+  AppId because_of{};              // the other application of the conflict behind it; none: there was no conflict
+  double original_period_s = 0;    // I/O period at `original`, waits excluded; 0: unknown
+  std::vector<NodeCount> nodes{};  // on which it ran at `original`; empty: it had not reported them
 };
 
 // The changes of one application's size that are in force, and the resize request under way.

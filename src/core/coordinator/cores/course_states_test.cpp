@@ -9,7 +9,7 @@
 
 #include "coordinator/state_table_testing.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::coordinator::course_states {
 namespace {
 
 using A = CourseAction;
@@ -257,4 +257,4 @@ TEST(CourseStatesProperty, NoCoresAreGivenTwiceAndEachChangeIsUndone) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::coordinator::course_states

@@ -23,11 +23,11 @@ constexpr double most_stopped_for_good = 0.5;
 constexpr std::size_t most_told = 8;
 
 // Returns one node name for each core of the shares, at most `most`.
-std::vector<std::string_view> names_of(const std::vector<model::Share>& shares, std::int64_t most) {
+std::vector<std::string_view> names_of(const std::vector<NodeCount>& shares, std::int64_t most) {
   std::vector<std::string_view> names;
-  for (const model::Share& share : shares) {
+  for (const NodeCount& share : shares) {
     const auto room = static_cast<std::size_t>(most) - names.size();
-    names.insert(names.end(), std::min(room, static_cast<std::size_t>(share.cores)), share.node);
+    names.insert(names.end(), std::min(room, static_cast<std::size_t>(share.count)), share.node);
   }
   return names;
 }
@@ -52,11 +52,18 @@ event::Decision decision_about(const Application& application, std::int64_t numb
 void Steering::ask_policies(const Moment& moment, AppId subject) {
   for (const policy::CorePolicy* policy : {interference_, sharing_}) {
     if (policy == nullptr) continue;
-    const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_, most_slowdown_};
-    const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
-    for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
-    for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
+    for (const std::string& allocation : allocations_for(*policy, subject)) {
+      const policy::CoreView view{cluster_, cores_, settings_.core, moment.now, together_, most_slowdown_, allocation};
+      const policy::CoreDecision decision = policy->decide(view, moment.event, subject);
+      for (const policy::LeftAlone& left : decision.left_alone) leave(moment, policy->name, left);
+      for (const policy::CoreChange& change : decision.changes) carry_out(moment, *policy, change);
+    }
   }
+}
+
+std::vector<std::string> Steering::allocations_for(const policy::CorePolicy& policy, AppId subject) const {
+  if (subject) return {cores_.allocation_in_use(subject)};
+  return policy.kind == policy::CoreKind::sharing ? cores_.allocations() : std::vector<std::string>{""};
 }
 
 // A course is recorded only after the application was asked. A change that cannot be carried out becomes a DECISION
@@ -84,6 +91,7 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
     const auto pace = model::pace(*application, before);
     layer.original = before;
     layer.original_period_s = pace ? pace->period_s() : 0;
+    layer.nodes = application->runs_on();
   }
   layer.decision = ++decisions_made_;
   layer.policy = policy.name;
@@ -131,6 +139,7 @@ void Steering::carry_out(const Moment& moment, const policy::CorePolicy& policy,
 event::Reason Steering::what_prevents(const Moment& moment, const Application& application,
                                       const policy::CoreChange& change) const {
   const model::Malleability& state = application.malleability;
+  if (!resizing_.gives_out()) return because(circumstance::later_leader);
   if (!state.malleable) return because(circumstance::not_malleable);
   if (set_by_tool_.contains(application.id)) return because(circumstance::set_by_hand);
   const auto course = courses_.find(application.id);
@@ -145,6 +154,8 @@ event::Reason Steering::what_prevents(const Moment& moment, const Application& a
   if (change.processes < 1 || change.processes > model::most_processes) {
     return event::InvalidSize{change.processes, model::most_processes};
   }
+  const std::int64_t limit = settings_.core.limit_of(application);
+  if (change.processes > limit) return event::InvalidSize{change.processes, limit};
   if (change.processes == application.computing_processes()) return because(circumstance::same_size);
   if (change.at_iteration < 0 || (change.at_iteration != 0 && change.at_iteration <= state.iteration)) {
     return event::IterationPast{change.at_iteration, state.iteration};
@@ -179,16 +190,21 @@ std::optional<event::StopsTooLong> Steering::stops_too_long(const Moment& moment
 SizeRequest Steering::request_size(const Moment& moment, Application& application, std::int64_t processes,
                                    std::int64_t at_iteration) {
   const std::int64_t more = processes - cores_.of(application.id);
-  std::vector<model::Share> fresh;
+  std::vector<NodeCount> fresh;
+  if (more > 0 && !resizing_.gives_out()) return {{}, because(circumstance::later_leader)};
   if (processes > application.computing_processes()) {
     if (const auto exceeded = resizing_.cores_exceeded(application, processes)) return {{}, *exceeded};
   }
   if (more > 0) {
     auto shares = cores_.allocate(application.id, more);
-    if (!shares) return {{}, event::CoresMissing{more, cores_.free()}};
+    if (!shares) return {{}, event::CoresMissing{more, cores_.free_for(application.id)}};
     fresh = std::move(*shares);
   }
-  auto request = resizing_.ask(moment, application, processes, at_iteration, places_for(application, processes, fresh));
+  std::string places = places_for(application, processes, fresh);
+  const std::int64_t fresh_processes = application.malleability.to_start(processes);
+  const bool may_ask = !places.empty() || fresh_processes == 0 || !allocations_.has_changed(application);
+  SizeRequest request{{}, event::CoresMissing{fresh_processes, 0}};
+  if (may_ask) request = resizing_.ask(moment, application, processes, at_iteration, {std::move(places), {}});
   if (!request && more > 0) cores_.release(application.id, more);
   return request;
 }
@@ -196,15 +212,20 @@ SizeRequest Steering::request_size(const Moment& moment, Application& applicatio
 // `fresh` are the cores that were just allocated for the new processes. If they are too few, all cores of the
 // application are considered.
 std::string Steering::places_for(const Application& application, std::int64_t processes,
-                                 const std::vector<model::Share>& fresh) const {
+                                 const std::vector<NodeCount>& fresh) const {
   const std::int64_t count = application.malleability.to_start(processes);
-  if (settings_.nodes.size() < 2 || count == 0 || static_cast<std::size_t>(count) > longest_places) return {};
+  if (!cores_.has_several() || count == 0 || static_cast<std::size_t>(count) > longest_places) return {};
   std::vector<std::string_view> names = names_of(fresh, count);
-  std::vector<model::Share> all;
+  std::vector<NodeCount> all;
   if (static_cast<std::int64_t>(names.size()) < count) {
     all = cores_.shares_of(application.id);
     names = names_of(all, count);
   }
+  // One node needs no name: a launcher may know it by another one, and would start there anyway.
+  const std::vector<NodeCount>& runs = application.runs_on();
+  const auto is_home = [&](std::string_view name) { return name == runs.front().node; };
+  const bool is_at_home = runs.size() == 1 && std::all_of(names.begin(), names.end(), is_home);
+  if (is_at_home && !must_be_placed(application)) return {};
   std::string places;
   for (const std::string_view name : names) places.append(places.empty() ? "" : " ").append(name);
   const bool complete = static_cast<std::int64_t>(names.size()) == count;

@@ -75,6 +75,7 @@ bool Measuring::is_known(const model::CurvePoint& point) {
 // A measurement starts only if the application is idle: no resize, course or refusal. Its own size must be measured,
 // and the cores for the next size must be free.
 void Steering::start_measuring(const Moment& moment, model::Application& application) {
+  if (!resizing_.gives_out()) return;
   const bool idle = application.malleability.resizing_to == 0 && application.malleability.commanding &&
                     !courses_.contains(application.id) && !set_by_tool_.contains(application.id) &&
                     !refused_.contains(application.id);
@@ -83,9 +84,11 @@ void Steering::start_measuring(const Moment& moment, model::Application& applica
   const bool shown = application.lives_by_iterations() && own_reports >= reports_of_a_size;
   if (application.history.phases() < phases_before && !shown) return;
   const std::int64_t own = application.computing_processes();
-  if (next_size(own, own) > own + cores_.free()) return;
+  const std::int64_t most = std::min(own + cores_.free_for(application.id), settings_.core.limit_of(application));
+  if (next_size(own, own) > most) return;
   Course course;
   course.passing = {0, policy_name, own, own, 0};
+  course.passing.nodes = application.runs_on();
   if (!ask_to_measure(moment, application, course, next_size(own, own))) return;
   show_expansion(application, courses_[application.id] = course);
 }
@@ -108,7 +111,9 @@ void Steering::take_iterations(const Moment& moment, model::Application& applica
 void Steering::go_on_measuring(const Moment& moment, model::Application& application, Course& course) {
   const std::int64_t own = course.passing.original;
   const std::int64_t next = next_size(own, course.passing.processes);
-  const bool fits = next != 0 && next <= cores_.of(application.id) + cores_.free();
+  const std::int64_t most =
+      std::min(cores_.of(application.id) + cores_.free_for(application.id), settings_.core.limit_of(application));
+  const bool fits = next != 0 && next <= most && resizing_.gives_out();
   if (fits && cores_.taken_beyond() == 0 && ask_to_measure(moment, application, course, next)) {
     return show_expansion(application, course);
   }

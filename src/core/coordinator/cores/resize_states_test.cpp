@@ -10,7 +10,7 @@
 
 #include "coordinator/state_table_testing.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::coordinator::resize_states {
 namespace {
 
 using A = ResizeAction;
@@ -128,4 +128,4 @@ TEST(ResizeStatesProperty, EachToolHasOneAnswerAndEachHistoryEnds) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::coordinator::resize_states

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "base/nearest.hpp"
+#include "base/node_counts.hpp"
 #include "base/places.hpp"
 #include "base/saturating.hpp"
+#include "coordinator/cores/leaving.hpp"
 #include "explain/explain.hpp"
 #include "explain/words.hpp"
 
@@ -21,6 +23,8 @@ using model::Malleability;
 
 // Time limit of a resize in I/O periods. An application can resize only at control points.
 constexpr std::int64_t patient_periods = 4;
+// Most bytes of the nodes to be left: a frame holds 64 KiB.
+constexpr std::size_t longest_leave = 8192;
 
 // Returns the number of processes that the application uses while its resize is under way.
 std::int64_t cores_used(const Application& application) {
@@ -40,12 +44,45 @@ Status check_places(const Application& application, std::int64_t processes, cons
                processes_text(expected) + " that must be started: give one place for each, or none"};
 }
 
+Status check_leave(const Application& application, std::int64_t processes, const std::string& leave) {
+  if (leave.empty()) return success();
+  const auto named = node_counts_of(leave, model::most_processes);
+  if (!named) {
+    return Error{"leave: " + quoted(named.error().text) + " is no node to leave: write NODE or NODE=PROCESSES"};
+  }
+  if (processes > application.computing_processes()) {
+    return Error{"leave: " + quoted(application.name) + " would grow: name nodes only if it shrinks"};
+  }
+  const std::vector<NodeCount>& runs = application.runs_on();
+  for (const NodeCount& node : named.value()) {
+    const bool is_there = std::any_of(runs.begin(), runs.end(), [&](const auto& one) { return one.node == node.node; });
+    if (runs.empty() || is_there) continue;
+    return Error{"leave: " + quoted(application.name) + " has no process on " + quoted(node.node) + ": it runs on " +
+                 text_of(runs, longest_leave)};
+  }
+  return success();
+}
+
 Status check_iteration(const Application& application, std::int64_t at) {
   if (at < 0) return Error{"iteration " + number(at) + " does not exist: give 1 or more, or 0 for the next one"};
   const std::int64_t done = application.malleability.iteration;
   if (at == 0 || at > done) return success();
   return Error{"iteration " + number(at) + " is past: " + quoted(application.name) + " has done " + number(done) +
                "; give a later one, or 0 for the next one"};
+}
+
+// The application that carries the resize out knows the names. Longer text would not fit into its answer.
+Status check_methods(const std::string& methods) {
+  constexpr std::size_t longest_methods = 256;
+  if (methods.size() <= longest_methods) return success();
+  return Error{"methods have " + number(static_cast<std::int64_t>(methods.size())) + " bytes: give names like " +
+               quoted("merge/p2p") + ", at most " + number(longest_methods)};
+}
+
+// Takes on which nodes the application's processes run. A text that is none changes nothing.
+void take_nodes(Application& application, const std::string& nodes) {
+  auto reported = node_counts_of(nodes);
+  if (reported && !reported.value().empty()) application.reported_nodes = std::move(reported).value();
 }
 
 // Returns the method of a reconfiguration in the notation of MALLEABLE.
@@ -58,6 +95,7 @@ std::string method_of(const event::Reconfiguration& record) {
 
 void Resizing::malleable(const model::Member& member, const event::Malleable& said) {
   Malleability& state = member.application->malleability;
+  take_nodes(*member.application, said.nodes);
   state.malleable = true;
   state.commanding = member.id;
   state.processes = std::clamp<std::int64_t>(said.processes, 1, model::most_processes);
@@ -66,26 +104,43 @@ void Resizing::malleable(const model::Member& member, const event::Malleable& sa
   state.method = said.method;
 }
 
+Application* Resizing::subject_of(MemberId asking, const event::Resize& asked) {
+  const model::Member* own = cluster_.find(asking);
+  return own != nullptr && asked.application.empty() ? own->application : cluster_.find_application(asked.application);
+}
+
 Application* Resizing::resize(const Moment& moment, const event::Resize& asked) {
-  const MemberId tool = moment.event.origin.member;
+  const MemberId asking = moment.event.origin.member;
+  Application* application = subject_of(asking, asked);
   const auto refuse = [&](const Error& why) -> Application* {
-    moment.commands.push_back({tool, event::Refused{"cannot resize: " + why.text}});
+    refuse_to(moment, asking, "cannot resize: " + why.text);
     return nullptr;
   };
-  Application* application = cluster_.find_application(asked.application);
   if (application == nullptr) return refuse(no_such_application(asked.application));
   const auto processes = processes_after(*application, asked);
   if (!processes) return refuse(processes.error());
-  send(moment, *application, tool, processes.value(), asked.at_iteration, asked.places);
+  send(moment, *application, asking,
+       {{}, processes.value(), asked.at_iteration, asked.places, {}, asked.methods, asked.leave}, {});
   return application;
 }
 
+// REFUSED does not name what it refuses, and an application takes it for an answer to its requests for I/O.
+void Resizing::refuse_to(const Moment& moment, MemberId asking, const std::string& why) {
+  if (cluster_.find(asking) == nullptr) {
+    moment.commands.push_back({asking, event::Refused{why}});
+    return;
+  }
+  event::Reconfiguration refusal;
+  refusal.reason = why;
+  moment.commands.push_back({asking, refusal});
+}
+
 SizeRequest Resizing::ask(const Moment& moment, Application& application, std::int64_t processes,
-                          std::int64_t at_iteration, const std::string& places) {
+                          std::int64_t at_iteration, const NodeWishes& nodes) {
   const Malleability& state = application.malleability;
   if (!state.malleable || !state.commanding) return {{}, event::because(event::circumstance::nobody_commands)};
   if (is_for_tool(application.id)) return {{}, event::ResizedByTool{state.resizing_to}};
-  return {send(moment, application, {}, processes, at_iteration, places), {}};
+  return {send(moment, application, {}, {{}, processes, at_iteration, nodes.places}, nodes.before), {}};
 }
 
 void Resizing::take_as_answered(Application& application, std::int64_t processes) {
@@ -111,15 +166,19 @@ ResizeAction Resizing::apply(Application& application, ResizeInput input) {
   return step.action;
 }
 
-RequestId Resizing::send(const Moment& moment, Application& application, MemberId asked_by, std::int64_t processes,
-                         std::int64_t at_iteration, const std::string& places) {
+RequestId Resizing::send(const Moment& moment, Application& application, MemberId asked_by, event::Reconfigure command,
+                         const std::vector<NodeCount>& before) {
+  if (command.leave.empty()) {
+    command.leave = text_of(nodes_to_leave(cores_, application, command.processes, before), longest_leave);
+  }
   const RequestId request{++requests_made_};
   const ResizeInput input = asked_by ? ResizeInput::tool_asks : ResizeInput::policy_asks;
   const ResizeState next = resize_step(state_of(application.id), input).next;
-  application.malleability.resizing_to = processes;
-  under_way_[application.id] = {request, next, asked_by, at_iteration};
-  moment.commands.push_back(
-      {application.malleability.commanding, event::Reconfigure{request, processes, at_iteration, places, moment.now}});
+  application.malleability.resizing_to = command.processes;
+  under_way_[application.id] = {request, next, asked_by, command.at_iteration};
+  command.request = request;
+  command.asked = moment.now;
+  moment.commands.push_back({application.malleability.commanding, std::move(command)});
   return request;
 }
 
@@ -144,6 +203,8 @@ Result<std::int64_t> Resizing::processes_after(const Application& application, c
                  ": it needs at least 1"};
   }
   if (processes == state.processes) return Error{name + " has " + processes_text(processes) + " already"};
+  if (processes > state.processes && !gives_out_)
+    return Error{"this leader is not the first of the list, so it gives out no cores: " + name + " cannot grow here"};
   if (processes > state.processes) {
     if (const auto exceeded = cores_exceeded(application, processes)) {
       return Error{explain::sentence(*exceeded, application.name)};
@@ -151,18 +212,24 @@ Result<std::int64_t> Resizing::processes_after(const Application& application, c
   }
   if (const Status ahead = check_iteration(application, asked.at_iteration); !ahead) return ahead.error();
   if (const Status placed = check_places(application, processes, asked.places); !placed) return placed.error();
+  if (const Status named = check_methods(asked.methods); !named) return named.error();
+  if (const Status left = check_leave(application, processes, asked.leave); !left) return left.error();
   return processes;
 }
 
 std::optional<event::CoresExceeded> Resizing::cores_exceeded(const Application& application,
                                                              std::int64_t processes) const {
+  // Nodes that are away are not among `cores()`, so what applications have there does not count.
   std::int64_t others = 0;
   for (const auto& [id, other] : cluster_.applications()) {
+    if (id == application.id) continue;
     // Cores that another application was given and may still come to use count too.
-    if (id != application.id) others = saturating_sum(others, std::max(cores_used(other), cores_.of(id)));
+    const std::int64_t has = std::max(cores_used(other), cores_.of(id));
+    others = saturating_sum(others, has - cores_.away_of(id));
   }
-  if (saturating_sum(processes, others) <= settings_.cores) return std::nullopt;
-  return event::CoresExceeded{processes, settings_.cores, others};
+  const std::int64_t wanted = processes - std::min(processes, cores_.away_of(application.id));
+  if (saturating_sum(wanted, others) <= cores()) return std::nullopt;
+  return event::CoresExceeded{processes, cores(), others};
 }
 
 Error Resizing::no_such_application(const std::string& name) const {
@@ -185,6 +252,7 @@ void Resizing::ended(const Moment& moment, const model::Member& member, const ev
   Application& application = *member.application;
   Malleability& state = application.malleability;
   if (record.done) {
+    take_nodes(application, record.nodes);
     state.processes = std::clamp<std::int64_t>(record.targets, 1, model::most_processes);
     state.iteration = std::max(state.iteration, record.iteration);
     const auto changed = [](std::int64_t n) { return std::clamp<std::int64_t>(n, 0, model::most_processes); };
@@ -258,8 +326,10 @@ void Resizing::give_up(const Moment& moment, Application& application, ResizeInp
   const auto resize = under_way_.find(application.id);
   if (resize == under_way_.end()) return;
   const MemberId tool = resize->second.asked_by;
-  if (apply(application, input) == ResizeAction::give_up) {
-    moment.commands.push_back({tool, event::Refused{quoted(application.name) + " " + why}});
+  // An application's own request ends with the member that sent it.
+  const bool is_leaving = input == ResizeInput::lose && tool == moment.event.origin.member;
+  if (apply(application, input) == ResizeAction::give_up && !is_leaving) {
+    refuse_to(moment, tool, quoted(application.name) + " " + why);
   }
 }
 

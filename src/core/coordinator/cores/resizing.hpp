@@ -20,11 +20,13 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "coordinator/command.hpp"
 #include "coordinator/cores/resize_states.hpp"
 #include "model/cluster.hpp"
+#include "model/cores.hpp"
 
 namespace hocket::coordinator {
 
@@ -38,6 +40,12 @@ struct SizeRequest {
   explicit operator bool() const { return static_cast<bool>(id); }
 };
 
+// What a policy's resize says about nodes.
+struct NodeWishes {
+  std::string places;             // of new processes, as RECONFIGURE carries them; "": anywhere
+  std::vector<NodeCount> before;  // the application's nodes before it grew, for one that returns; empty: not known
+};
+
 // The resizes under way, at most one for each application.
 class Resizing {
  public:
@@ -45,18 +53,27 @@ class Resizing {
   Resizing(const CoordinatorSettings& settings, model::Cluster& cluster, const model::Cores& cores)
       : settings_(settings), cluster_(cluster), cores_(cores) {}
 
+  // This leader gives out no cores from now on: applications may shrink, but none grows.
+  void only_grant() { gives_out_ = false; }
+  bool gives_out() const { return gives_out_; }
+
   // Handles MALLEABLE: the member becomes the commanding one, and the application's size and method are those it
   // states.
   void malleable(const model::Member& member, const event::Malleable& said);
-  // Handles RESIZE of a tool. Returns the application that was asked, or nullptr if the request was refused. The
-  // request replaces what a policy asked of the application before.
+  // Returns the application that a RESIZE of this member or tool is about; nullptr: there is none.
+  model::Application* subject_of(MemberId asking, const event::Resize& asked);
+  // Answers a RESIZE that is not done: a tool with REFUSED, an application with RECONFIGURATION.
+  void refuse_to(const Moment& moment, MemberId asking, const std::string& why);
+  // Handles RESIZE of a tool, or of an application for itself, which counts as a tool's. Returns the application that
+  // was asked, or nullptr if the request was refused. The request replaces what a policy asked of the application
+  // before.
   model::Application* resize(const Moment& moment, const event::Resize& asked);
   // Sends a policy's resize, which replaces the policy's previous one; its end is reported to no tool. Fails if a
   // tool's resize is under way, which has precedence, or if no member can be asked. The caller must check the cores
   // first: `cores_exceeded`.
   SizeRequest ask(const Moment& moment, model::Application& application, std::int64_t processes,
-                  std::int64_t at_iteration, const std::string& places);
-  // Returns the numbers if the processes of all applications together would exceed `cores` of the settings.
+                  std::int64_t at_iteration, const NodeWishes& nodes);
+  // Returns the numbers if the processes of all applications together would exceed `cores`.
   std::optional<event::CoresExceeded> cores_exceeded(const model::Application& application,
                                                      std::int64_t processes) const;
   // Ends a policy's resize without an answer, since the application has shown the size that it has.
@@ -67,6 +84,8 @@ class Resizing {
   void begun(const Moment& moment, const model::Member& member, const event::WithdrawResize& said);
   // Handles RECONFIGURATION: updates the application's size and resize costs, and answers the tool.
   void ended(const Moment& moment, const model::Member& member, const event::Reconfiguration& record);
+  // Returns the most processes that resizes may give all applications together.
+  std::int64_t cores() const { return cores_.is_told() ? cores_.total() : settings_.cores; }
   // Returns the time limit of a resize for an application that reaches its control points.
   Duration patience(const model::Application& application) const;
   // Returns true if the answer to a tool's resize can no longer come, as the I/O phase shows. The tool has been
@@ -80,7 +99,7 @@ class Resizing {
   struct PendingResize {
     RequestId request;
     ResizeState state = ResizeState::none;
-    MemberId asked_by;  // the tool
+    MemberId asked_by;  // the tool, or a member of the application
     std::int64_t at_iteration = 0;
     std::int64_t reached = 0;  // from `due` on: iteration of the first I/O phase at or after `at_iteration`
     Time answer_by{};          // overdue: the time limit
@@ -92,9 +111,10 @@ class Resizing {
   // Feeds an input into the application's resize, and forgets the resize if that ends it. Returns the action, which the
   // caller carries out.
   ResizeAction apply(model::Application& application, ResizeInput input);
-  // Sends RECONFIGURE and records the resize as under way.
-  RequestId send(const Moment& moment, model::Application& application, MemberId asked_by, std::int64_t processes,
-                 std::int64_t at_iteration, const std::string& places);
+  // Sends RECONFIGURE and records the resize as under way. Sets the command's request and time, and the nodes to be
+  // left if it names none. `before`: as in NodeWishes.
+  RequestId send(const Moment& moment, model::Application& application, MemberId asked_by, event::Reconfigure command,
+                 const std::vector<NodeCount>& before);
 
   // Returns the number of processes that the application is to have, or the reason for a refusal.
   Result<std::int64_t> processes_after(const model::Application& application, const event::Resize& asked) const;
@@ -104,6 +124,7 @@ class Resizing {
   void give_up(const Moment& moment, model::Application& application, ResizeInput input, const std::string& why);
 
   const CoordinatorSettings& settings_;
+  bool gives_out_ = true;
   model::Cluster& cluster_;
   const model::Cores& cores_;
   std::map<AppId, PendingResize> under_way_;

@@ -18,17 +18,17 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::int64_t cores = 12;
-constexpr Duration join_limit = seconds{2};
-const CoordinatorSettings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, std::chrono::hours{24},
-                                   seconds{1},      cores,       join_limit};
-constexpr std::uint64_t members = 6;  // two for each application
-constexpr std::uint64_t tools = 3;    // numbered from 101
+constexpr std::int64_t resizing_cores = 12;
+constexpr Duration resizing_join_limit = seconds{2};
+const CoordinatorSettings resizing_settings{{&policy::fcfs}, seconds{10},    milliseconds{100},  std::chrono::hours{24},
+                                            seconds{1},      resizing_cores, resizing_join_limit};
+constexpr std::uint64_t resizing_members = 6;  // two for each application
+constexpr std::uint64_t tools = 3;             // numbered from 101
 
 std::uint64_t application_of(std::uint64_t member) { return (member - 1) / 2; }
 std::string name_of(std::uint64_t application) { return "app" + std::to_string(application); }
 
-class Observer {
+class ResizeObserver {
  public:
   void pass(Coordinator& coordinator, const event::Event& event) {
     const std::vector<Command> commands = coordinator.handle(event);
@@ -55,7 +55,7 @@ class Observer {
       EXPECT_EQ(row.resizing_to != 0, resizes_.contains(index_of(row.application)));
       used += row.resizing_to != 0 ? std::max(row.processes, row.resizing_to) : row.processes;
     }
-    EXPECT_FALSE(grew_ && used > cores) << "a resize took more cores than there are";
+    EXPECT_FALSE(grew_ && used > resizing_cores) << "a resize took more cores than there are";
     grew_ = false;
   }
 
@@ -139,9 +139,9 @@ class Observer {
     ++resized_;
   }
   void told(std::uint64_t to, const event::Refused&) {
-    if (to <= members) return;  // a member without WELCOME
+    if (to <= resizing_members) return;  // a member without WELCOME
     ++refused_;
-    if (from_ > members) {
+    if (from_ > resizing_members) {
       ++answers_;
       return;
     }
@@ -160,7 +160,7 @@ class Observer {
   void told(std::uint64_t to, const event::StartProcesses& command) {
     EXPECT_EQ(to, 0u);
     const std::uint64_t app = application_of(from_);
-    Join join{command.request.value, static_cast<std::size_t>(command.count), from_, now_ + join_limit, {}};
+    Join join{command.request.value, static_cast<std::size_t>(command.count), from_, now_ + resizing_join_limit, {}};
     EXPECT_TRUE(joins_.emplace(app, join).second) << "two joins at once";
     apps_[command.app.value] = app;
   }
@@ -197,14 +197,14 @@ class Observer {
   std::size_t resized_ = 0, refused_ = 0, withdrawn_ = 0, joined_ = 0, join_failed_ = 0;
 };
 
-class Chaos {
+class ResizeChaos {
  public:
-  explicit Chaos(std::uint64_t seed) : random_(seed) {}
+  explicit ResizeChaos(std::uint64_t seed) : random_(seed) {}
 
   event::Event next(std::optional<Time> deadline) {
     time_ += milliseconds{pick(100)};
     if (deadline && one_in(12)) time_ = std::max(time_, *deadline);
-    std::uint64_t from = 1 + pick(members);
+    std::uint64_t from = 1 + pick(resizing_members);
     event::Body body = body_of(from);
     return {time_, {"node1", "", MemberId{from}}, std::move(body)};
   }
@@ -263,15 +263,15 @@ TEST(ResizingProperties, HoldInAnyOrderOfEvents) {
   std::size_t resized = 0, refused = 0, withdrawn = 0, joined = 0, join_failed = 0;
   for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Coordinator coordinator{settings};
-    Observer observer;
-    Chaos chaos{seed};
+    Coordinator coordinator{resizing_settings};
+    ResizeObserver observer;
+    ResizeChaos chaos{seed};
     for (int i = 0; i < 250; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       observer.pass(coordinator, event);
       if (::testing::Test::HasFailure()) FAIL() << "after event " << i << ", " << event::type_name(event.body);
     }
-    for (std::uint64_t member = 1; member <= members; ++member) {
+    for (std::uint64_t member = 1; member <= resizing_members; ++member) {
       observer.pass(coordinator, {chaos.time(), {"node1", "", MemberId{member}}, event::Lost{}});
     }
     EXPECT_EQ(observer.under_way(), 0u) << "something is left behind";
@@ -292,9 +292,9 @@ TEST(ResizingProperties, HoldInAnyOrderOfEvents) {
 
 TEST(ResizingProperties, TheSameEventsGiveTheSameCommands) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Coordinator coordinator{settings};
-    Coordinator other{settings};
-    Chaos chaos{seed};
+    Coordinator coordinator{resizing_settings};
+    Coordinator other{resizing_settings};
+    ResizeChaos chaos{seed};
     for (int i = 0; i < 250; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       const auto commands = coordinator.handle(event);

@@ -13,12 +13,13 @@
 namespace hocket::coordinator {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using testing::Lines;
-
-constexpr std::uint64_t tool = 100;
+using ::testing::StartsWith;
 
 // With 8 cores and a time limit of 60 s for joins.
-CoordinatorSettings settings() {
+CoordinatorSettings eight_core_settings() {
   CoordinatorSettings settings = testing::usual_settings();
   settings.cores = 8;
   settings.join_limit = std::chrono::seconds{60};
@@ -27,7 +28,7 @@ CoordinatorSettings settings() {
 
 class ResizingTest : public testing::Script {
  protected:
-  ResizingTest() : Script(settings()) {}
+  ResizingTest() : Script(eight_core_settings()) {}
 
   void hello(std::uint64_t member, const std::string& name, std::int64_t processes = 1) {
     Script::hello(member, "job-" + name, name, processes);
@@ -59,7 +60,26 @@ class ResizingTest : public testing::Script {
   Lines start_processes(std::uint64_t request, std::int64_t count, std::int64_t ms = 0) {
     return at(ms, 1, event::StartProcesses{RequestId{request}, count, "port", 4711, {}, {}});
   }
+
+  static constexpr std::uint64_t tool = 100;
 };
+
+TEST_F(ResizingTest, AToolNamesTheNodesToLeave) {
+  malleable(4);
+  at(1, 1, event::Malleable{4, 0, 0, "merge", 0, "n1=2 n2=2"});
+  const auto leave = [&](std::int64_t processes, const std::string& nodes) {
+    return at(2, tool, event::Resize{"app", processes, false, 0, "", {}, nodes}).front();
+  };
+  EXPECT_THAT(leave(2, "n2 n1=0"), HasSubstr("REFUSED cannot resize: leave: 'n1=0' is no node to leave"));
+  EXPECT_THAT(leave(6, "n2"), HasSubstr("leave: 'app' would grow"));
+  EXPECT_THAT(leave(2, "n3=1"), HasSubstr("'app' has no process on 'n3': it runs on n1=2 n2=2"));
+  EXPECT_EQ(leave(2, "n2"), "1 RECONFIGURE 1 to 2 at 0 leaving n2");
+  event::Reconfiguration said = record(1, true, 4, 2);
+  said.nodes = "n1=2";
+  said.left = "n2 n2";
+  at(3, 1, said);
+  EXPECT_EQ(listed().nodes, "n1=2");
+}
 
 TEST_F(ResizingTest, TellsTheCommandingMemberAndThenTheTool) {
   malleable(2);
@@ -71,6 +91,21 @@ TEST_F(ResizingTest, TellsTheCommandingMemberAndThenTheTool) {
   EXPECT_EQ(listed().reconfigurations, 1);
   EXPECT_TRUE(listed().malleable);
   EXPECT_EQ(resize_by(-3), Lines{"1 RECONFIGURE 2 to 1 at 0"});
+}
+
+TEST_F(ResizingTest, TheToolMayChooseTheMethods) {
+  malleable(2);
+  EXPECT_EQ(at(1, tool, event::Resize{"app", 4, false, 0, "", "baseline/p2p"}),
+            Lines{"1 RECONFIGURE 1 to 4 at 0 by baseline/p2p"});
+}
+
+TEST_F(ResizingTest, MethodsThatWouldFillAMessageAreRefused) {
+  malleable(2);
+  const Lines refused = at(1, tool, event::Resize{"app", 4, false, 0, "", std::string(8000, 'x')});
+  ASSERT_EQ(refused.size(), 1U);
+  EXPECT_THAT(refused[0], HasSubstr("methods have 8000 bytes"));
+  EXPECT_EQ(at(2, tool, event::Resize{"app", 4, false, 0, "", std::string(256, 'x')}).size(), 1U);
+  EXPECT_EQ(listed().resizing_to, 4);
 }
 
 TEST_F(ResizingTest, WhatWasGivenUpChangesNothingAndIsTold) {
@@ -88,6 +123,24 @@ TEST_F(ResizingTest, TheApplicationsOwnWishIsNobodysAnswer) {
   EXPECT_EQ(at(2, 1, record(0, true, 2, 3)), Lines{});
   EXPECT_EQ(listed().processes, 3);
   EXPECT_EQ(listed().resizing_to, 4) << "the tool's is still to come";
+}
+
+TEST_F(ResizingTest, AnApplicationMayAskForItself) {
+  malleable(2);
+  const auto asks = [this](std::int64_t processes) { return at(1, 1, event::Resize{"", processes, false, 0, ""}); };
+  EXPECT_EQ(asks(4), Lines{"1 RECONFIGURE 1 to 4 at 0"});
+  EXPECT_EQ(listed().resizing_to, 4);
+  EXPECT_EQ(at(2, 1, record(1, true, 2, 4)), Lines{"1 RECONFIGURATION 1 done 2 to 4"});
+  // REFUSED would end its requests for I/O.
+  EXPECT_THAT(asks(9), ElementsAre(StartsWith("1 RECONFIGURATION 0 not done 0 to 0cannot resize: 9 processes")));
+  EXPECT_EQ(asks(5), Lines{"1 RECONFIGURE 2 to 5 at 0"});
+  EXPECT_EQ(at(3, 1, event::Bye{}), Lines{}) << "nobody waits for the answer";
+}
+
+TEST_F(ResizingTest, AToolsResizeComesBeforeTheApplicationsOwn) {
+  malleable(2);
+  resize(4);
+  EXPECT_THAT(at(1, 1, event::Resize{"", 3, false, 0, ""}), ElementsAre(HasSubstr("is being resized to 4 processes")));
 }
 
 TEST_F(ResizingTest, AnotherMemberTakesOver) {

@@ -53,12 +53,14 @@ Steering::Steering(const CoordinatorSettings& settings, model::Cluster& cluster,
       together_(together(settings, settings.policy)),
       most_slowdown_(most_slowdown_of(settings, *settings.policy.access)),
       starts_(cores, decisions),
+      allocations_(cluster, cores),
       decisions_made_(decisions) {}
 
 // ---- events ------------------------------------------------------------------------------------------------------
 
 void Steering::joined(const Moment& moment, Application& application) {
   starts_.joined(application.job);
+  allocations_.joined(application);
   follow(application);
   after(moment, application.id);
 }
@@ -69,14 +71,16 @@ void Steering::profile(const Moment& moment, const event::Profile& profile) {
   const model::CurvePoint point{profile.processes, profile.iteration_s, profile.iteration_spread_s,
                                 profile.io_s,      profile.io_spread_s, profile.samples,
                                 profile.comm_s};
-  if (!application->curve.add(point)) return;
-  application->extension.told(point);
+  // A run that has measured itself keeps to that: points of another input would look like a speedup.
+  if (!application->curve_is_seen && !application->curve.add(point)) return;
+  if (!application->curve_is_seen) application->extension.told(point);
   application->learn_flop(profile.flop_per_iteration, model::FlopSource::profile);
   after(moment, application->id);
 }
 
 void Steering::malleable(const Moment& moment, Application& application, const event::Malleable& said) {
   application.learn_flop(said.flop_per_iteration, model::FlopSource::declared);
+  allocations_.joined(application);
   follow(application);
   if (const auto found = courses_.find(application.id); found != courses_.end()) {
     Course& course = found->second;
@@ -138,8 +142,11 @@ void Steering::iterations(const Moment& moment, Application& application) {
 }
 
 void Steering::ended(const Moment& moment, Application& application, const event::Reconfiguration& record) {
+  const std::vector<NodeCount> had = cores_.shares_of(application.id);
   follow(application);
   const auto found = courses_.find(application.id);
+  // A temporary expansion is likely to come again, and needs cores at once.
+  const bool is_lasting = found == courses_.end() || !found->second.is_passing();
   if (found != courses_.end()) {
     Course& course = found->second;
     const bool awaited = awaits_answer(course.state);
@@ -149,6 +156,7 @@ void Steering::ended(const Moment& moment, Application& application, const event
       check_size(moment, application, course);
     }
   }
+  if (record.done && record.targets < record.sources && is_lasting) allocations_.left(moment, application, had);
   after(moment, application.id);
 }
 
@@ -187,7 +195,7 @@ void Steering::leaves(const Moment& moment, const Application& application) {
   }
 }
 
-void Steering::gone(const Moment& moment, AppId app, const std::string& name) {
+void Steering::gone(const Moment& moment, AppId app, const std::string& name, const std::string& job) {
   if (const auto found = courses_.find(app); found != courses_.end()) {
     const SizeChange& layer = found->second.top();
     const std::int64_t extra = cores_.of(app) - layer.original;
@@ -195,6 +203,7 @@ void Steering::gone(const Moment& moment, AppId app, const std::string& name) {
   }
   forget(app);
   cores_.release_all(app);
+  allocations_.gone(app, job);
   set_by_tool_.erase(app);
   begun_.erase(app);
   refused_.erase(app);
@@ -236,12 +245,20 @@ void Steering::tick(const Moment& moment) {
 }
 
 void Steering::ask_cores(const Moment& moment, const event::AskCores& asked) {
+  // It may start, as without an answer: nobody here knows which cores are free.
+  if (!resizing_.gives_out()) {
+    const std::int64_t all = std::clamp<std::int64_t>(asked.processes, 0, model::most_processes);
+    moment.commands.push_back({moment.event.origin.member, event::CoresFor{asked.job, false, all, {}}});
+    return;
+  }
   starts_.ask(moment, asked);
   reclaim(moment);
 }
 
 void Steering::asker_left(const Moment& moment) {
   starts_.leave(moment.event.origin.member);
+  allocations_.withdraw(moment.event.origin.member);
+  allocations_.tool_left(moment.event.origin.member);
   reclaim(moment);
 }
 
@@ -249,6 +266,34 @@ std::optional<Time> Steering::deadline() const {
   std::optional<Time> next = starts_.deadline();
   if (!due_.empty()) next = std::min(next.value_or(Time::max()), due_.begin()->first);
   return next;
+}
+
+void Steering::node_cores(const Moment& moment, const event::NodeCores& told) {
+  cores_.set_node(told.node, told.cores);
+  after(moment, {});
+}
+
+// The launcher does not know new nodes. MPICH's mpiexec 5.0 ends if it is to choose one after a node was left.
+void Steering::place(const Application& application, event::Resize& resize) {
+  const std::int64_t present = application.computing_processes();
+  const std::int64_t wanted = resize.relative ? saturating_sum(present, resize.processes) : resize.processes;
+  const bool is_bound = application.malleability.malleable && must_be_placed(application);
+  if (!is_bound || !resize.places.empty() || wanted <= present || wanted > model::most_processes) return;
+  const auto fresh = cores_.allocate(application.id, std::max<std::int64_t>(0, wanted - cores_.of(application.id)));
+  resize.places = places_for(application, wanted, fresh ? *fresh : std::vector<NodeCount>{});
+}
+
+bool Steering::lacks_places(const Application& application, const event::Resize& resize) const {
+  const std::int64_t present = application.computing_processes();
+  const std::int64_t wanted = resize.relative ? saturating_sum(present, resize.processes) : resize.processes;
+  if (!resize.places.empty() || wanted <= present || wanted > model::most_processes) return false;
+  if (!application.malleability.malleable || application.malleability.to_start(wanted) == 0) return false;
+  return allocations_.has_changed(application) && !resizing_.cores_exceeded(application, wanted);
+}
+
+// Programs of Open MPI grow on their first node, whose name is not needed.
+bool Steering::must_be_placed(const Application& application) const {
+  return application.mpi != "openmpi" && !cores_.allocation_in_use(application.id).empty();
 }
 
 void Steering::after(const Moment& moment, AppId subject) {
@@ -273,9 +318,7 @@ void Steering::follow(const Application& application) {
     if (at.request) uses = std::max({uses, at.goal, at.kept});
     if (at.is_passing() && at.state != CourseState::awaited) uses = std::max(uses, at.passing.original);
   }
-  const std::int64_t has = cores_.of(application.id);
-  if (uses > has) cores_.claim(application.id, uses - has, application.node);
-  if (uses < has) cores_.release(application.id, has - uses);
+  cores_.settle(application.id, uses, application.runs_on(), application.node);
 }
 
 // ---- the life of a course ----------------------------------------------------------------------------------------
@@ -352,10 +395,10 @@ void Steering::go_back(const Moment& moment, Application& application, Course& c
   const std::int64_t planned = course.state == CourseState::returning ? course.passing.return_at : 0;
   const std::int64_t at = planned > application.malleability.iteration ? planned : 0;
   // A temporary change kept the cores of the earlier size; a permanent one did not, so they must be allocated again.
-  const auto request =
-      course.goal > cores_.of(application.id)
-          ? request_size(moment, application, course.goal, at)
-          : resizing_.ask(moment, application, course.goal, at, places_for(application, course.goal, {}));
+  const auto request = course.goal > cores_.of(application.id)
+                           ? request_size(moment, application, course.goal, at)
+                           : resizing_.ask(moment, application, course.goal, at,
+                                           {places_for(application, course.goal, {}), course.top().nodes});
   if (request) course.request = request.id;  // else the earlier request stays under way
   course.answer_by = moment.now + resizing_.patience(application);
   follow(application);

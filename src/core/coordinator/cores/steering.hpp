@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "coordinator/command.hpp"
+#include "coordinator/cores/allocations.hpp"
 #include "coordinator/cores/course.hpp"
 #include "coordinator/cores/measuring.hpp"
 #include "coordinator/cores/outcomes.hpp"
@@ -63,11 +64,25 @@ class Steering {
   // Hands the application's measurements on to be stored (PROFILE), before its last member is removed.
   static void leaves(const Moment& moment, const model::Application& application);
   // Handles the end of an application, after its removal: its cores are free.
-  void gone(const Moment& moment, AppId app, const std::string& name);
+  void gone(const Moment& moment, AppId app, const std::string& name, const std::string& job);
   // Handles a request for cores for an application that is about to start, and the departure of a member or tool, which
   // withdraws it.
   void ask_cores(const Moment& moment, const event::AskCores& asked);
   void asker_left(const Moment& moment);
+  // Handles a node that has come, with its cores, or gone.
+  void node_cores(const Moment& moment, const event::NodeCores& told);
+  // Handles what the resource manager has given to the job of an application. `shared_out` must follow, after the
+  // resizes that have waited for it.
+  void held_nodes(const Moment& moment, const event::HeldNodes& held) { allocations_.held(moment, held); }
+  void shared_out(const Moment& moment) { after(moment, {}); }
+  // The resizes that wait for cores of the resource manager.
+  Allocations& allocations() { return allocations_; }
+  // Sets the places of a resize within the application's allocation, and takes the cores. The resize must follow.
+  void place(const model::Application& application, event::Resize& resize);
+  // True if the resize has no places after that, and would end the job: its launcher cannot choose nodes itself.
+  bool lacks_places(const model::Application& application, const event::Resize& resize) const;
+  // Handles a resize that was refused.
+  void refused(const model::Application& application) { follow(application); }
   // Replaces the core policies. Permanent changes by a policy that is no longer in force are undone.
   void set_policies(const Moment& moment, const policy::Combination& policies);
   void tick(const Moment& moment);
@@ -78,7 +93,8 @@ class Steering {
   using Courses = std::map<AppId, Course>;
 
   // steering.cpp: the life of a course. `follow` allocates to the application the cores that it uses or may still use:
-  // for the request under way and for the size to return to. It releases the others.
+  // for the request under way and for the size to return to. It releases the others. Those in use are where the
+  // application says that it runs.
   void follow(const model::Application& application);
   // Feeds an input into the course's state machine (course_states.hpp) and carries out the actions. `why` explains a
   // decision that is given up. The course may be forgotten afterwards.
@@ -113,6 +129,9 @@ class Steering {
 
   // deciding.cpp: from a policy's decision to the request
   void ask_policies(const Moment& moment, AppId subject);
+  // Returns the allocations for which the policy is asked: that of the subject; if there is none, all for a sharing
+  // one.
+  std::vector<std::string> allocations_for(const policy::CorePolicy& policy, AppId subject) const;
   void carry_out(const Moment& moment, const policy::CorePolicy& policy, const policy::CoreChange& change);
   // Returns why a change cannot be carried out; NoReason if nothing prevents it.
   event::Reason what_prevents(const Moment& moment, const model::Application& application,
@@ -125,7 +144,9 @@ class Steering {
                            std::int64_t at_iteration);
   // Returns the nodes for the processes to be started, as RECONFIGURE carries them; "" if the launcher may choose.
   std::string places_for(const model::Application& application, std::int64_t processes,
-                         const std::vector<model::Share>& fresh) const;
+                         const std::vector<NodeCount>& fresh) const;
+  // True if each new process of the application needs a place.
+  bool must_be_placed(const model::Application& application) const;
   // Publishes that a policy left a conflict alone.
   void leave(const Moment& moment, std::string_view policy, const policy::LeftAlone& left);
   // Publishes one of Steering's own decisions. Returns its number.
@@ -155,6 +176,7 @@ class Steering {
   Outcomes outcomes_;
   Measuring measuring_;
   Starts starts_;
+  Allocations allocations_;
   std::set<std::pair<Time, AppId>> due_;                 // time limits of the courses
   std::set<AppId> set_by_tool_;                          // resized by hand: left alone until the next SET_POLICY
   std::map<AppId, std::int64_t> begun_;                  // policies' sizes that may be under way beside a tool's resize

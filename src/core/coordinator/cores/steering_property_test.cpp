@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <random>
 
+#include "base/node_counts.hpp"
+#include "base/places.hpp"
 #include "coordinator/coordinator.hpp"
 #include "coordinator/testing.hpp"
 
@@ -16,9 +20,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::int64_t cores = 40;
+constexpr std::int64_t property_cores = 40;
 constexpr std::uint64_t applications = 6;
-constexpr Duration join_limit = seconds{5};
+constexpr Duration property_join_limit = seconds{5};
 
 std::mt19937_64 wishes;  // random changes that the policies want; seeded by each run
 
@@ -53,8 +57,8 @@ CoordinatorSettings settings_of(std::uint64_t seed) {
       milliseconds{100},
       seconds{60},
       seconds{1},
-      cores,
-      join_limit};
+      property_cores,
+      property_join_limit};
   settings.probe = seed % 2 == 0;
   settings.most_slowdown = seed % 5 == 0 ? 0.1 : 0;
   if (seed % 3 == 1) settings.nodes = {{"a", 15}, {"b", 15}, {"c", 10}};
@@ -64,8 +68,13 @@ CoordinatorSettings settings_of(std::uint64_t seed) {
 // Applications with requested and real sizes, and the invariants between the two.
 class World {
  public:
-  World(std::uint64_t seed, bool hostile) : random_(seed), hostile_(hostile), coordinator_(settings_of(seed)) {
+  World(std::uint64_t seed, bool hostile)
+      : random_(seed), hostile_(hostile), has_nodes_(seed % 3 != 0), coordinator_(settings_of(seed)) {
     wishes.seed(seed + 1);
+    if (seed % 3 == 2) {
+      for (const auto& [node, cores] : std::map<std::string, std::int64_t>{{"a", 15}, {"b", 15}, {"c", 10}})
+        coordinator_.handle({now_, {"a", "", {}}, event::NodeCores{node, cores}});
+    }
   }
 
   void run(int steps) {
@@ -92,12 +101,18 @@ class World {
       EXPECT_TRUE(application.expansion.decision == 0 || no_room) << application.name << ": a change is not undone";
       EXPECT_EQ(application.malleability.resizing_to, 0) << application.name << ": an answer is waited for";
       EXPECT_EQ(coordinator_.cores().of(id), application.computing_processes()) << application.name;
+      const std::uint64_t member = application.members.front()->id.value;
+      if (!has_nodes_ || lied_.contains(member) || application.runs_on().empty()) continue;
+      Nodes books;
+      for (const NodeCount& share : coordinator_.cores().shares_of(id)) books[share.node] = share.count;
+      EXPECT_EQ(books, apps_.at(member).nodes) << application.name << " is elsewhere";
+      ++compared_;
     }
   }
 
   void end_all() {
     while (!apps_.empty()) give(apps_.begin()->first, event::Lost{}), apps_.erase(apps_.begin());
-    EXPECT_EQ(coordinator_.cores().free(), cores) << "cores of nobody";
+    EXPECT_EQ(coordinator_.cores().free(), property_cores) << "cores of nobody";
     EXPECT_EQ(coordinator_.deadline(), std::nullopt);
   }
 
@@ -105,10 +120,14 @@ class World {
   std::int64_t shrunk() const { return shrunk_; }
   std::int64_t reclaimed() const { return reclaimed_; }
   std::int64_t cancelled() const { return cancelled_; }
+  std::int64_t named() const { return named_; }
+  std::int64_t compared() const { return compared_; }
 
  private:
+  using Nodes = std::map<std::string, std::int64_t>;  // processes by node
   struct App {
     std::int64_t processes = 1;
+    Nodes nodes;  // where these run
     std::int64_t iteration = 0;
     std::int64_t phase = 0;
     std::optional<event::Reconfigure> wanted;  // the last request, which replaces the one before
@@ -147,6 +166,8 @@ class World {
     grew_ = grew_ || asked->processes > std::max(known, had_[command.to.value]);
     grown_ += asked->processes > known;
     shrunk_ += asked->processes < known;
+    named_ += !asked->leave.empty();
+    EXPECT_TRUE(node_counts_of(asked->leave)) << asked->leave;
     app->second.wanted = *asked;
   }
 
@@ -162,18 +183,23 @@ class World {
       if (application.expansion.decision == 0 && application.malleability.resizing_to == 0) {
         EXPECT_EQ(has, application.computing_processes()) << application.name << " keeps cores that nobody gave it";
       }
+      for (const NodeCount& run : application.runs_on()) {
+        std::int64_t here = 0;
+        for (const NodeCount& share : of.shares_of(id)) here += share.node == run.node ? share.count : 0;
+        EXPECT_GE(here, has_nodes_ ? run.count : 0) << application.name << " runs on cores of others at " << run.node;
+      }
       // The cores cover whatever the application was asked for and may be changing to, as long as it reports its true
       // size.
       const auto app = apps_.find(application.members.front()->id.value);
       const bool begun = app != apps_.end() && !lied_.contains(app->first) && app->second.begun;
-      if (begun && now_ - app->second.begun_at <= join_limit) {
+      if (begun && now_ - app->second.begun_at <= property_join_limit) {
         EXPECT_GE(has, app->second.begun->processes) << application.name << " grows into cores of others";
       }
     }
     if (grew_) {
-      EXPECT_LE(all, std::max(cores, all_before_)) << "a core is given twice";
+      EXPECT_LE(all, std::max(property_cores, all_before_)) << "a core is given twice";
     }
-    EXPECT_EQ(of.free(), std::max<std::int64_t>(0, cores - all));
+    EXPECT_EQ(of.free(), std::max<std::int64_t>(0, property_cores - all));
     grew_ = false;
     all_before_ = all;
   }
@@ -210,6 +236,7 @@ class World {
     App& app = apps_[member] = {};
     had_.erase(member);
     app.processes = 1 + static_cast<std::int64_t>(pick(10));
+    for (std::int64_t i = 0; i < app.processes; ++i) ++app.nodes[some_node()];
     give(member, event::Hello{"job" + std::to_string(++jobs_), "app", "/bin/a", "mpich", "0.1", 1, app.processes});
     if (!one_in(6)) announce(member, app);
     if (one_in(3)) {
@@ -221,16 +248,53 @@ class World {
   }
 
   void announce(std::uint64_t member, const App& app) {
-    give(member, event::Malleable{app.processes, app.iteration, 0, "merge", 0});
+    give(member, event::Malleable{app.processes, app.iteration, 0, "merge", 0, nodes_of(app)});
+  }
+
+  std::string some_node() { return {static_cast<char>('a' + pick(3))}; }
+
+  static std::string nodes_of(const App& app) {
+    std::vector<NodeCount> counts;
+    for (const auto& [node, count] : app.nodes) counts.push_back({node, count});
+    return text_of(counts, 1000);
+  }
+
+  static void remove_from(Nodes& nodes, const std::string& node) {
+    if (--nodes.at(node) == 0) nodes.erase(node);
+  }
+
+  // Makes the resize. Launchers and MPI's worlds do not always permit what hocketd wishes.
+  void become(App& app, const event::Reconfigure& wanted) {
+    constexpr std::int64_t many =
+        1000;  // more at once are on one node: an application that lied may be asked for any size
+    const std::int64_t change = wanted.processes - app.processes;
+    if (std::abs(change) > many) {
+      app.nodes = {{some_node(), wanted.processes}};
+      app.processes = wanted.processes;
+    }
+    const auto places = places_of(wanted.places).value();
+    for (std::size_t i = 0; app.processes < wanted.processes; ++i, ++app.processes)
+      ++app.nodes[i < places.size() && !one_in(4) ? places[i].node : some_node()];
+    const auto leave = node_counts_of(wanted.leave, 1).value();
+    for (const NodeCount& named : leave) {
+      for (std::int64_t i = 0; i < named.count && app.processes > wanted.processes && !one_in(4); ++i) {
+        if (!app.nodes.contains(named.node)) break;
+        remove_from(app.nodes, named.node);
+        --app.processes;
+      }
+    }
+    for (; app.processes > wanted.processes; --app.processes)
+      remove_from(app.nodes, std::next(app.nodes.begin(), static_cast<std::ptrdiff_t>(pick(app.nodes.size())))->first);
   }
 
   // Runs one control point: the wanted resize begins, and the one that had begun ends.
   void obey(std::uint64_t member, App& app, bool well) {
     if (app.begun) {
       // A resize that takes longer than the applications' own time limit was taken as lost.
-      if (now_ - app.begun_at > join_limit) lied_.insert(member);
+      if (now_ - app.begun_at > property_join_limit) lied_.insert(member);
       const event::Reconfigure begun = *std::exchange(app.begun, std::nullopt);
-      const std::int64_t before = std::exchange(app.processes, begun.processes);
+      const std::int64_t before = app.processes;
+      become(app, begun);
       answer(member, app, begun, before, true, well);
     }
     if (!app.wanted || app.wanted->at_iteration > app.iteration) return;
@@ -256,6 +320,7 @@ class World {
     record.sources = before;
     record.targets = asked.processes;
     record.iteration = app.iteration;
+    if (done && (well || !one_in(6))) record.nodes = nodes_of(app);
     for (int i = !well && one_in(8) ? 2 : 1; i > 0; --i) give(member, record);
     if (done && (well || one_in(2))) announce(member, app);
   }
@@ -304,6 +369,7 @@ class World {
 
   std::mt19937_64 random_;
   bool hostile_;
+  bool has_nodes_;  // several, with names
   Coordinator coordinator_;
   Time now_ = Time{} + seconds{10};
   std::map<std::uint64_t, App> apps_;
@@ -313,11 +379,11 @@ class World {
   std::int64_t all_before_ = 0;
   std::map<std::uint64_t, std::int64_t> had_;  // cores of each member before the event
   bool grew_ = false;
-  std::int64_t grown_ = 0, shrunk_ = 0, reclaimed_ = 0, cancelled_ = 0;
+  std::int64_t grown_ = 0, shrunk_ = 0, reclaimed_ = 0, cancelled_ = 0, named_ = 0, compared_ = 0;
 };
 
 TEST(SteeringProperties, HoldWhateverPoliciesWantAndApplicationsDo) {
-  std::int64_t grown = 0, shrunk = 0, reclaimed = 0, cancelled = 0;
+  std::int64_t grown = 0, shrunk = 0, reclaimed = 0, cancelled = 0, named = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world{seed, true};
@@ -327,6 +393,7 @@ TEST(SteeringProperties, HoldWhateverPoliciesWantAndApplicationsDo) {
     shrunk += world.shrunk();
     reclaimed += world.reclaimed();
     cancelled += world.cancelled();
+    named += world.named();
     world.end_all();
     if (::testing::Test::HasFailure()) FAIL();
   }
@@ -335,16 +402,20 @@ TEST(SteeringProperties, HoldWhateverPoliciesWantAndApplicationsDo) {
   EXPECT_GT(shrunk, 3'000);
   EXPECT_GT(reclaimed, 300);
   EXPECT_GT(cancelled, 1'000);
+  EXPECT_GT(named, 1'000);
 }
 
 TEST(SteeringProperties, EveryExpansionIsUndoneWhenNoPolicyWantsIt) {
+  std::int64_t compared = 0;
   for (std::uint64_t seed = 1; seed <= 500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     World world{seed, true};
     world.run(200);
     world.calm_down();
+    compared += world.compared();
     if (::testing::Test::HasFailure()) FAIL();
   }
+  EXPECT_GT(compared, 100) << "the books were compared with where applications run";
 }
 
 }  // namespace

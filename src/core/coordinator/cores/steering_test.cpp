@@ -27,12 +27,12 @@ policy::CoreDecision say_it(const policy::CoreView&, const event::Event&, AppId)
 }
 constexpr policy::CorePolicy scripted{"scripted", "", policy::CoreKind::interference, say_it};
 
-constexpr std::int64_t cores = 12;
+constexpr std::int64_t steering_cores = 12;
 
 CoordinatorSettings settings_with(std::vector<model::Node> nodes = {}, bool probe = false) {
   CoordinatorSettings settings = testing::usual_settings();
   settings.policy.interference = &scripted;
-  settings.cores = cores;
+  settings.cores = steering_cores;
   settings.core.uncertainty = seconds{1};
   settings.probe = probe;
   settings.nodes = std::move(nodes);
@@ -106,6 +106,124 @@ TEST_F(SteeringTest, ATemporaryExpansionIsUndoneBeforeItsPhase) {
   EXPECT_EQ(app(1).expansion.decision, 0);
 }
 
+// On two nodes, of which the first is full.
+class SteeringOnNodesTest : public SteeringTest {
+ protected:
+  SteeringOnNodesTest() : SteeringTest(settings_with({{"n1", 4}, {"n2", 8}})) {
+    start(1, 4);
+    say(31, 4, "n1=4");
+  }
+  void say(std::int64_t s, std::int64_t processes, const std::string& nodes) {
+    at(s, 1, event::Malleable{processes, 30, 0, "merge", 0, nodes});
+  }
+  Lines done(std::int64_t s, std::uint64_t request, std::int64_t from, std::int64_t to, const std::string& nodes) {
+    event::Reconfiguration said;
+    said.request = RequestId{request};
+    said.done = true;
+    said.sources = from;
+    said.targets = to;
+    said.iteration = 32;
+    said.nodes = nodes;
+    return at(s, 1, said);
+  }
+  std::string books() { return text_of(coordinator.cores().shares_of(AppId{1}), 1000); }
+};
+
+TEST_F(SteeringOnNodesTest, AReturnLeavesTheNodesThatWereAdded) {
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  EXPECT_EQ(poke(32).front(), "1 RECONFIGURE 1 to 6 at 0 on n2 n2");
+  EXPECT_EQ(done(33, 1, 4, 6, "n1=4 n2=2"), Lines{"1 RECONFIGURE 2 to 4 at 39 leaving n2=2"});
+  EXPECT_EQ(books(), "n1=4 n2=2");
+  done(37, 2, 6, 4, "n1=4");
+  EXPECT_EQ(books(), "n1=4");
+}
+
+TEST_F(SteeringOnNodesTest, WhatWasNotLeftIsGivenToNobodyElse) {
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  poke(32);
+  done(33, 1, 4, 6, "n1=2 n2=4");
+  EXPECT_EQ(books(), "n1=2 n2=4") << "its launcher placed them otherwise";
+  done(37, 2, 6, 4, "n1=1 n2=3");
+  EXPECT_EQ(books(), "n1=1 n2=3") << "MPI's worlds permitted nothing else";
+  start(2, 1, 0);
+  ASSERT_EQ(coordinator.cores().free(), 7);
+  for (const model::NodeUse& node : coordinator.cores().nodes()) EXPECT_LE(node.taken, node.cores);
+}
+
+TEST_F(SteeringOnNodesTest, NewProcessesOnItsOnlyNodeNeedNoName) {
+  say(31, 4, "n2=4");
+  change(1, 6, 39).start_after = Time{} + seconds{38};
+  EXPECT_EQ(poke(32).front(), "1 RECONFIGURE 1 to 6 at 0");
+  EXPECT_EQ(books(), "n2=6");
+}
+
+TEST_F(SteeringOnNodesTest, CoresAreKeptWhereItWillReturn) {
+  say(31, 4, "n1=2 n2=2");
+  change(1, 2, 39).start_after = Time{} + seconds{38};
+  EXPECT_EQ(poke(32).front(), "1 RECONFIGURE 1 to 2 at 0");
+  done(33, 1, 4, 2, "n1=2");
+  EXPECT_EQ(books(), "n1=2 n2=2");
+}
+
+TEST_F(SteeringOnNodesTest, TextsThatAreNoNodesAreIgnored) {
+  say(32, 4, "n1=3");
+  EXPECT_EQ(books(), "n1=4") << "three processes are not the four that compute";
+  say(32, 4, "n1=x");
+  say(33, 4, "n1=2 moon=2");
+  EXPECT_EQ(books(), "n1=4") << "they run somewhere";
+  say(34, 4, "n2=4");
+  EXPECT_EQ(books(), "n2=4");
+}
+
+TEST_F(SteeringTest, NodesThatComeMakeRoomForLargerSizes) {
+  event::NodeCores node{"node1", 6};
+  at(0, 0, node);
+  start(1, 4);
+  at(31, 1, event::Malleable{4, 30, 0, "merge", 0, "node1=4"});
+  change(1, 8, 0);
+  EXPECT_EQ(poke(32).front(), "0 DECISION 1 scripted leave app1 4 to 4") << "cores of the settings do not count";
+  node = {"node2", 2};
+  at(33, 7, node);
+  EXPECT_EQ(coordinator.cores().total(), 6) << "only the daemon knows nodes";
+  at(34, 0, node);
+  change(1, 8, 0);
+  phase(40, 1, 3);
+  EXPECT_EQ(coordinator.cores().of(AppId{1}), 8);
+  node.cores = 0;
+  at(45, 0, node);
+  EXPECT_EQ(coordinator.cores().total(), 6);
+}
+
+TEST_F(SteeringTest, CoresOfNodesThatAreAwayDoNotCountAgainstOthers) {
+  event::NodeCores second{"node2", 4};
+  at(0, 0, event::NodeCores{"node1", 6});
+  at(0, 0, second);
+  start(1, 4);
+  start(2, 5);
+  at(31, 1, event::Malleable{4, 30, 0, "merge", 0, "node1=4"});
+  at(31, 2, event::Malleable{5, 30, 0, "merge", 0, "node1=1 node2=4"});
+  second.cores = 0;
+  at(32, 0, second);
+  change(1, 6, 0);
+  EXPECT_THAT(poke(33), ::testing::Contains("0 DECISION 1 scripted leave app1 4 to 4"))
+      << "the other one has a core of node1";
+  change(1, 5, 0);
+  EXPECT_THAT(poke(34), ::testing::Contains("1 RECONFIGURE 1 to 5 at 0"));
+}
+
+TEST_F(SteeringTest, AnApplicationGrowsThoughANodeOfItsOwnIsAway) {
+  event::NodeCores second{"node2", 4};
+  at(0, 0, event::NodeCores{"node1", 6});
+  at(0, 0, second);
+  start(1, 5);
+  at(31, 1, event::Malleable{5, 30, 0, "merge", 0, "node1=1 node2=4"});
+  second.cores = 0;
+  at(32, 0, second);
+  change(1, 8, 0);
+  EXPECT_THAT(poke(33), ::testing::Contains("1 RECONFIGURE 1 to 8 at 0 on node1 node1 node1"))
+      << "it takes three of the five that are free";
+}
+
 TEST_F(SteeringTest, APredictionThatWasOffIsSaid) {
   start(1, 4);
   change(1, 6, 39).start_after = Time{} + seconds{38};
@@ -148,7 +266,7 @@ TEST_F(SteeringTest, AChangeThatIsLeftAloneKeepsItsFacts) {
   EXPECT_EQ(decision.wanted, 20);
   EXPECT_EQ(decision.to, 4);
   EXPECT_EQ(decision.reason, (event::Reason{event::EqualPart{8, 2}}));
-  EXPECT_EQ(decision.obstacle, (event::Reason{event::CoresExceeded{20, cores, 0}}));
+  EXPECT_EQ(decision.obstacle, (event::Reason{event::CoresExceeded{20, steering_cores, 0}}));
   EXPECT_EQ(explain::sentence(decision),
             "app1 goes from 4 to 20 processes: an equal part of the 8 cores that 2 applications share; left alone: 20 "
             "processes for 'app1' are too many: there are 12 cores; ask for fewer, or set 'cores' of [coordinator] in "
@@ -213,7 +331,7 @@ TEST_F(SteeringTest, CoresOfOneThatDiesComeBack) {
   poke(32);
   record(33, 1, 1, true, 4, 6, 32);
   EXPECT_EQ(at(34, 1, event::Lost{}), Lines{"0 OUTCOME 1 cores 2.00 2.00 met"});
-  EXPECT_EQ(coordinator.cores().free(), cores);
+  EXPECT_EQ(coordinator.cores().free(), steering_cores);
   EXPECT_EQ(coordinator.deadline(), std::nullopt);
 }
 
@@ -256,13 +374,13 @@ TEST_F(SteeringTest, NewApplicationsGetTheCoresOfExpandedOnes) {
 
 TEST_F(SteeringTest, AnApplicationThatIsAboutToStartWaitsForCoresThatComeBack) {
   start(1, 4);
-  change(1, cores, 0);
+  change(1, steering_cores, 0);
   poke(32);
-  record(33, 1, 1, true, 4, cores);
+  record(33, 1, 1, true, 4, steering_cores);
   EXPECT_EQ(
       at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}}),
       (Lines{"0 DECISION 2 scripted reclaim app1 12 to 8", "1 RECONFIGURE 2 to 8 at 0", "9 CORES_FOR wait 4 job3"}));
-  EXPECT_THAT(record(36, 1, 2, true, cores, 8),
+  EXPECT_THAT(record(36, 1, 2, true, steering_cores, 8),
               ::testing::IsSupersetOf({"9 CORES_FOR start 0 job3", "0 DECISION 3 cores start app3 0 to 4"}));
   EXPECT_EQ(coordinator.cores().free(), 0) << "they are kept for it";
   EXPECT_EQ(hello(3, "job3", "app3", 4, 37'000), Lines{"3 WELCOME app 2 app3 fcfs"});
@@ -271,12 +389,12 @@ TEST_F(SteeringTest, AnApplicationThatIsAboutToStartWaitsForCoresThatComeBack) {
 
 TEST_F(SteeringTest, AStartThatIsGivenUpTakesNoCores) {
   start(1, 4);
-  change(1, cores, 0);
+  change(1, steering_cores, 0);
   poke(32);
-  record(33, 1, 1, true, 4, cores);
+  record(33, 1, 1, true, 4, steering_cores);
   at(34, 9, event::AskCores{"job3", "app3", 4, seconds{60}});
   at(35, 9, event::Lost{});
-  EXPECT_EQ(record(36, 1, 2, true, cores, 8), Lines{"0 OUTCOME 1 cores 4.00 4.00 met"});
+  EXPECT_EQ(record(36, 1, 2, true, steering_cores, 8), Lines{"0 OUTCOME 1 cores 4.00 4.00 met"});
   EXPECT_EQ(coordinator.cores().free(), 4);
 }
 
@@ -504,6 +622,15 @@ TEST_F(ProbingTest, ExtendsAProfileByASizeThatItLacked) {
   ASSERT_NE(remembered, nullptr);
   EXPECT_EQ(remembered->processes, 6) << "the only one that it lacked";
   EXPECT_NEAR(remembered->iteration_s, 0.45, 1e-9) << "in the profile's measure: it is as fast as with 4";
+}
+
+TEST_F(ProbingTest, LeavesAProfileOutThatComesAfterItsOwnMeasurements) {
+  start(1, 4, 0);
+  for (int i = 0; i < 3; ++i) phase(10 * (i + 1), 1, i);
+  ASSERT_TRUE(app(1).curve_is_seen);
+  const std::size_t measured = app(1).curve.points().size();
+  at(35, 0, event::Profile{AppId{1}, 32, 0.01, 0, 1, 0, 4, 0});
+  EXPECT_EQ(app(1).curve.points().size(), measured) << "its input may be another one";
 }
 
 TEST_F(ProbingTest, RemembersNothingOfAProfileThatHasAllSizes) {

@@ -9,7 +9,7 @@
 
 #include "coordinator/state_table_testing.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::coordinator::join_states {
 namespace {
 
 using A = JoinAction;
@@ -134,4 +134,4 @@ TEST(JoinStatesProperty, NoProcessIsLeftToNobodyAndEachJoinEnds) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::coordinator::join_states

@@ -37,6 +37,7 @@ void Joining::start(const Moment& moment, const model::Member& member, const eve
   due_.emplace(until, application.id);
   event::StartProcesses command = asked;
   command.app = application.id;
+  command.node = member.node;
   moment.commands.push_back({{}, std::move(command)});
 }
 

@@ -18,7 +18,6 @@ using allocation::Job;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr std::uint64_t tool = 99;
 constexpr std::int64_t system_nodes = 64, system_servers = 8;
 
 // An application: its words in HELLO, and its newest map.
@@ -32,11 +31,11 @@ struct Running {
   bool was_there = false;
 };
 
-class Model {
+class AssignmentModel {
  public:
   // `file_systems`: their names; "": nobody says one.
-  Model(std::string_view policy, std::uint64_t seed, const allocation::AllocationRules& rules,
-        std::vector<std::string> file_systems)
+  AssignmentModel(std::string_view policy, std::uint64_t seed, const allocation::AllocationRules& rules,
+                  std::vector<std::string> file_systems)
       : policy_(policy),
         random_(seed),
         rules_(rules),
@@ -95,6 +94,8 @@ class Model {
   std::int64_t without() const { return without_; }
 
  private:
+  static constexpr std::uint64_t tool = 99;
+
   struct ServerProcess {
     std::uint64_t member = 0;
     bool up = false;
@@ -240,7 +241,7 @@ TEST(ArbitrationProperties, TheAssignmentInForceIsThatForThePresentSet) {
                                               .divides_evenly = seed % 3 == 0,
                                               .least_of_static = seed % 4 == 0 ? std::optional{0.8} : std::nullopt,
                                               .shared_server = seed % 5 == 0};
-      Model model{policy, seed, rules, file_systems[seed % 7 % 3]};
+      AssignmentModel model{policy, seed, rules, file_systems[seed % 7 % 3]};
       for (int i = 0; i < 120; ++i) {
         model.step();
         if (::testing::Test::HasFatalFailure()) FAIL() << policy << ", seed " << seed << ", step " << i;

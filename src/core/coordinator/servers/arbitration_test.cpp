@@ -93,6 +93,26 @@ TEST_F(ArbitrationTest, OneThatNobodyMeasuredGetsTheNumberOfStatic) {
   forward(1, 2, "small", 3, "no curve");
   EXPECT_EQ(given("big"), "2: s1, s2");
   EXPECT_EQ(given("small"), "1: s3");
+  EXPECT_THAT(
+      forward(2, 3, "third", 8, "").back(),
+      ::testing::HasSubstr("by mckp for 8 nodes and 32 processes; nobody has measured its bandwidth, so the number "
+                           "is that of static on a system of 32 nodes and 4 servers; "));
+}
+
+TEST_F(ArbitrationTest, StaticSaysOnWhichSystem) {
+  restart(settings("static", {{}, 32, 4}));
+  servers(5);
+  EXPECT_THAT(
+      forward(1, 1, "a", 16, "").back(),
+      ::testing::HasSubstr("'a' gets 2 I/O servers (s1, s2) by static for 16 nodes and 64 processes on a system of "
+                           "32 nodes and 4 servers; nobody has measured its bandwidth; "));
+  EXPECT_THAT(at(2, 11, event::Lost{}).back(), ::testing::HasSubstr("by static for 16 nodes and 64 processes; "))
+      << "it keeps a number that was decided before";
+  restart(settings("static"));
+  servers(5);
+  EXPECT_THAT(forward(1, 1, "a", 1, "").back(),
+              ::testing::HasSubstr("by static for 1 node and 4 processes on a system of 1 node (those of the present "
+                                   "applications) and 5 servers; "));
 }
 
 TEST_F(ArbitrationTest, AMapOfItsOwnIsTheFirstThatItGets) {
@@ -147,11 +167,12 @@ TEST_F(ArbitrationTest, WithoutAnAllocationThatSatisfiesTheRulesStaticDecides) {
   forward(1, 1, "a", 1, "1:10000000");
   forward(1, 2, "b", 1, "1:20000000");
   const Lines told = forward(2, 3, "c", 1, "1:30000000");
-  EXPECT_EQ(
-      told.back(),
-      "'c' gets 1 I/O server (s1), shared with others by static for 1 node and 4 processes, because no allocation "
-      "gives each application a server; expected: 20.0 MB/s, 67 % of its best alone; all 3: 40.0 MB/s with 3 of 2 "
-      "servers; epoch 5");
+  EXPECT_EQ(told.back(),
+            "'c' gets 1 I/O server (s1), shared with others by static for 1 node and 4 processes on a system of 3 "
+            "nodes (those "
+            "of the present applications) and 2 servers, because no allocation gives each application a server; "
+            "expected: 20.0 MB/s, 67 % of its best alone; all 3: 40.0 MB/s with 3 of 2 "
+            "servers; epoch 5");
   restart(settings("mckp", {{.least_of_static = 1.2}, 4, 2}));
   servers(2);
   const Lines limited = forward(1, 1, "a", 1, "1:10000000");

@@ -35,10 +35,11 @@ std::set<std::string> split(std::string_view text) {
 }
 
 // Says why so many servers cannot be assigned to the application, if `fitting` of those that are up are on its file
-// system.
-std::string too_many(std::size_t count, std::size_t fitting, std::size_t up, const model::Application& application) {
+// system, and on `node` if it is not "".
+std::string too_many(std::size_t count, std::size_t fitting, std::size_t up, const model::Application& application,
+                     const std::string& node) {
   const auto as_number = [](std::size_t value) { return number(static_cast<std::int64_t>(value)); };
-  const std::string where = fitting < up ? " on " + application.file_system : "";
+  const std::string where = fitting == up ? "" : " on " + application.file_system + (node.empty() ? "" : " of " + node);
   const std::string start = "cannot assign " + as_number(count) + (count == 1 ? " server: " : " servers: ");
   if (fitting == 0 && up > 0) return start + "none is up" + where;
   return start + "give 1 to " + as_number(fitting) + ", as many as are up" + where + ", or \"all\"";
@@ -48,7 +49,7 @@ std::string too_many(std::size_t count, std::size_t fitting, std::size_t up, con
 
 std::size_t Servers::up_for(const model::Application& application) const {
   return static_cast<std::size_t>(std::ranges::count_if(entries_, [&](const ServerEntry& entry) {
-    return entry.state == ServerState::up && policy::fits(entry.said.file_system, application);
+    return entry.state == ServerState::up && policy::fits(entry.said.file_system, entry.node, application);
   }));
 }
 
@@ -57,7 +58,7 @@ std::size_t Servers::up_for(const model::Application& application) const {
 std::set<std::string> Servers::least_assigned(std::size_t count, const model::Application& application) const {
   std::vector<std::pair<std::int64_t, const ServerEntry*>> ranked;
   for (const ServerEntry& entry : entries_) {
-    if (entry.state != ServerState::up || !policy::fits(entry.said.file_system, application)) continue;
+    if (entry.state != ServerState::up || !policy::fits(entry.said.file_system, entry.node, application)) continue;
     const auto uses = std::ranges::count_if(maps_, [&](const auto& other) {
       return other.first != application.id && other.second.assigned.contains(entry.said.server);
     });
@@ -67,6 +68,14 @@ std::set<std::string> Servers::least_assigned(std::size_t count, const model::Ap
   std::set<std::string> names;
   for (std::size_t i = 0; i < std::min(count, ranked.size()); ++i) names.insert(ranked[i].second->said.server);
   return names;
+}
+
+// Returns the node that an application is bound to, if servers of other nodes are up.
+std::string Servers::own_node(const model::Application& application) const {
+  const std::string node{application.forwards ? policy::node_of(application) : std::string_view{}};
+  const bool are_elsewhere = std::ranges::any_of(
+      entries_, [&](const ServerEntry& entry) { return entry.state == ServerState::up && entry.node != node; });
+  return are_elsewhere ? node : std::string{};
 }
 
 std::string Servers::gone_among(const std::set<std::string>& names) const {
@@ -80,7 +89,7 @@ const Servers::ServerEntry* Servers::misfit_among(const std::set<std::string>& n
                                                   const model::Application& application) const {
   for (const std::string& name : names) {
     const ServerEntry* const entry = find(name);
-    if (!policy::fits(entry->said.file_system, application)) return entry;
+    if (!policy::fits(entry->said.file_system, entry->node, application)) return entry;
   }
   return nullptr;
 }
@@ -97,7 +106,7 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
   if (count && !direct) {
     names = least_assigned(*count, *application);
     if (*count == 0 || names.size() < *count)
-      return refuse(moment, too_many(*count, up_for(*application), up(), *application));
+      return refuse(moment, too_many(*count, up_for(*application), up(), *application, own_node(*application)));
   } else if (!direct && set.server != all_servers) {
     names = split(set.server);
     const bool is_list = !names.empty() && std::ranges::all_of(names, [](const auto& name) { return is_name(name); });
@@ -109,9 +118,12 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
       return refuse(moment, "no server called " + quoted(gone) + " runs; 'hocket servers' lists them");
     }
     if (const ServerEntry* const misfit = misfit_among(names, *application)) {
-      return refuse(moment, "I/O server " + quoted(misfit->said.server) + " is on " + misfit->said.file_system +
-                                ", and the files of " + quoted(application->name) + " are on " +
-                                application->file_system + ": name servers on it");
+      const bool is_elsewhere = policy::fits(misfit->said.file_system, {}, *application);
+      const std::string where{is_elsewhere ? misfit->node : misfit->said.file_system};
+      const std::string wanted{is_elsewhere ? policy::node_of(*application) : application->file_system};
+      return refuse(moment, "I/O server " + quoted(misfit->said.server) + " is on " + where +
+                                (is_elsewhere ? ", and " : ", and the files of ") + quoted(application->name) +
+                                (is_elsewhere ? " runs on " : " are on ") + wanted + ": name servers on it");
     }
   }
   ApplicationMap& map = maps_.at(application->id);
@@ -124,6 +136,7 @@ void Servers::assign_by_hand(const Moment& moment, const event::SetServer& set) 
 
 void Servers::assign(ApplicationMap& map, std::set<std::string> names, bool direct, bool none_fits) {
   map.reassigned = map.reassigned || names != map.assigned || direct != map.direct || none_fits != map.none_fits;
+  if (map.reassigned) changed_maps_.insert(map.app);
   users_changed_ |= names != map.assigned;
   map.assigned = std::move(names);
   map.direct = direct;
@@ -192,7 +205,8 @@ std::optional<event::Reason> Servers::too_soon(const model::Application& applica
 
 std::vector<policy::AssignedServers> Servers::assignments() const {
   std::vector<policy::AssignedServers> all;
-  for (const auto& [app, map] : maps_) {
+  for (const AppId app : changed_maps_) {
+    const ApplicationMap& map = maps_.at(app);
     if (map.assigned.empty() && !map.direct && !map.none_fits) continue;
     const model::Application* application = cluster_.find(app);
     all.push_back({app,
@@ -242,6 +256,7 @@ void Servers::tune(const Moment& moment, const ServerChange& change) {
   map.ignored.clear();
   map.tuning = wanted;
   map.reassigned = true;
+  changed_maps_.insert(map.app);
   publish(moment);
   tell(moment, application->name, "tune", change.text,
        event::IoTuned{wanted.aggregators, wanted.buffer_bytes, wanted.method, map.newest.epoch}, {});
@@ -258,8 +273,9 @@ void Servers::take_use(const Moment& moment, const model::Application& applicati
 
 std::vector<policy::TunedApplication> Servers::tuned() const {
   std::vector<policy::TunedApplication> all;
-  for (const auto& [app, map] : maps_)
-    if (map.tuning.any()) all.push_back({app, map.tuning, map.said.used, map.said.hinted});
+  for (const AppId app : changed_maps_)
+    if (const ApplicationMap& map = maps_.at(app); map.tuning.any())
+      all.push_back({app, map.tuning, map.said.used, map.said.hinted});
   return all;
 }
 

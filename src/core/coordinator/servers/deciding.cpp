@@ -20,6 +20,7 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
     status.state = name_of(entry.state);
     status.directory = entry.said.directory;
     status.file_system = entry.said.file_system;
+    status.node = entry.node;
     status.write_behind = entry.said.write_behind;
     status.queue = entry.queue;
     status.held_bytes = entry.held_bytes;
@@ -29,11 +30,14 @@ std::vector<policy::ServerStatus> Servers::statuses(Time now) const {
     status.last_service = entry.last_service;
     status.slow = detector_.finding(entry.member);
     status.weight = entry.weight;
+    status.scheduler = entry.said.scheduler;
+    status.forward_queue = entry.forwarding.forward_queue;
   }
   return all;
 }
 
 void Servers::decide(const Moment& moment) {
+  if (only_grants_) return;
   ask(moment);
   // A server that the policy has set aside is one less to give out.
   if (must_arbitrate()) ask(moment);
@@ -52,6 +56,8 @@ void Servers::ask(const Moment& moment) {
       case ServerChange::Action::assign: assignments.push_back(&wanted); break;
       case ServerChange::Action::tune: tune(moment, wanted); break;
       case ServerChange::Action::weigh: weights.push_back(&wanted); break;
+      case ServerChange::Action::schedule: schedule(moment, wanted); break;
+      case ServerChange::Action::weigh_application: weigh_application(moment, wanted); break;
       default: change(moment, wanted);
     }
   }
@@ -69,9 +75,13 @@ void Servers::set_policy(const Moment& moment, const policy::ServerPolicy& polic
   for (ServerEntry& entry : entries_) {
     if (std::exchange(entry.by_policy, false)) apply(entry, ServerInput::add, moment.now);
     entry.weight = event::full_weight;
+    entry.scheduled.reset();
+    entry.refused.clear();
+    if (entry.member && entry.choice().by == event::chooser::by_policy) schedule_by_default(moment, entry);
   }
   for (auto& [app, map] : maps_) {
     map.ignored.clear();
+    if (map.weight_by == event::chooser::by_policy) weigh_by_default(moment, *cluster_.find(app), map);
     if (!map.by_hand) assign(map, {});
     map.reassigned |= map.tuning.any();
     map.tuning = {};

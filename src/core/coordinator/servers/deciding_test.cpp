@@ -1,6 +1,7 @@
 // Tests what the coordinator does of what a servers policy wants, and what it ignores.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 
@@ -19,7 +20,7 @@ using Action = ServerChange::Action;
 std::function<policy::ServerDecision(const policy::ServersView&)> wants;
 const policy::ServerPolicy mine{"mine", "",
                                 [](const policy::ServersView& view, const event::Event&) { return wants(view); }};
-const policy::ServerPolicy other{
+const policy::ServerPolicy other_policy{
     "other", "", [](const policy::ServersView&, const event::Event&) -> policy::ServerDecision { return {}; }};
 
 class DecidingTest : public testing::Script {
@@ -31,7 +32,7 @@ class DecidingTest : public testing::Script {
   static CoordinatorSettings settings() {
     CoordinatorSettings made = testing::usual_settings();
     made.policy.servers = &mine;
-    made.loaded.servers = &other;
+    made.loaded.servers = &other_policy;
     return made;
   }
   // A DECISION with its sentence.
@@ -64,6 +65,33 @@ class DecidingTest : public testing::Script {
     ServerChange change = to(Action::weigh, server, text);
     change.weight = weight;
     return change;
+  }
+  static ServerChange schedule(const std::string& server, const std::string& name, const std::string& text = {}) {
+    ServerChange change = to(Action::schedule, server, text);
+    change.scheduler = name;
+    return change;
+  }
+  static ServerChange weigh_application(std::uint64_t app, std::int64_t weight, const std::string& text = {}) {
+    ServerChange change;
+    change.action = Action::weigh_application;
+    change.application = AppId{app};
+    change.weight = weight;
+    change.text = text;
+    return change;
+  }
+  // A server that carries out forwarded calls, and what it says about its scheduler.
+  Lines scheduling_server(std::uint64_t number, const std::string& by) {
+    const std::string name = "s" + std::to_string(number);
+    event::Server said{name, "unix:/" + name, "/scratch", 1 << 20, false, 77};
+    said.scheduler = "fifo";
+    said.scheduler_by = by;
+    return at(0, 10 + number, said);
+  }
+  Lines used(std::uint64_t number, const std::string& name, const std::string& by, const std::string& error = {}) {
+    event::SchedulerUsed said{"s" + std::to_string(number), name, "fifo", 0};
+    said.scheduler_by = by;
+    said.error = event::Prose{error};
+    return at(1, 10 + number, said);
   }
   static ServerChange tune(std::uint64_t app, std::optional<std::int64_t> aggregators,
                            std::optional<std::int64_t> buffer_bytes = {}, std::optional<std::string> method = {}) {
@@ -105,6 +133,77 @@ TEST_F(DecidingTest, DrainsAddsAndSetsAside) {
   EXPECT_EQ(decide(9001, {to(Action::set_aside, "s3")}),
             (Lines{"0 SLOW_IO_SERVER s3 for 10000", "1 SERVER_MAP 6 s1 s2"}))
       << "slow servers are set aside at once";
+}
+
+TEST_F(DecidingTest, SchedulesServersForWhichNobodyElseHasChosen) {
+  scheduling_server(1, "default");
+  scheduling_server(2, "");
+  EXPECT_EQ(decide(1000, {schedule("s1", "wfq", "two wait"), schedule("s2", "wfq"), schedule("s9", "wfq")}),
+            (Lines{"11 USE_SCHEDULER wfq by policy",
+                   "1 mine: s2 is left alone: left alone: the scheduler of 's2' was chosen by hand",
+                   "2 mine: s9 is left alone: left alone: no I/O server called 's9' runs"}));
+  EXPECT_EQ(decide(1001, {schedule("s1", "wfq"), schedule("s2", "wfq")}), Lines{}) << "it is on its way, or was said";
+  EXPECT_EQ(used(1, "wfq", "policy"),
+            Lines{"3 mine: s1 orders accesses by another scheduler: two wait; the policy changed the request "
+                  "scheduler from 'fifo' to 'wfq'"});
+  EXPECT_EQ(decide(2000, {schedule("s1", "wfq")}), Lines{}) << "it is so";
+  EXPECT_EQ(
+      decide(3000, {schedule("s1", "sjf")}),
+      Lines{"4 mine: s1 is left alone: left alone: 's1' was changed 2.00 s ago, and a policy changes it every 5.00 "
+            "s at most"});
+  EXPECT_EQ(decide(6000, {schedule("s1", "sjf")}), Lines{"11 USE_SCHEDULER sjf by policy"});
+}
+
+TEST_F(DecidingTest, AnOperatorsSchedulerGoesFirstUntilItIsGivenBack) {
+  scheduling_server(1, "default");
+  decide(1000, {schedule("s1", "wfq")});
+  used(1, "wfq", "policy");
+  at(1500, tool, event::SetServer{"s1", "scheduler", {}, "sjf"});
+  EXPECT_EQ(decide(9000, {schedule("s1", "wfq")}),
+            Lines{"2 mine: s1 is left alone: left alone: the scheduler of 's1' was chosen by hand"})
+      << "also before the server has answered";
+  used(1, "sjf", "");
+  EXPECT_EQ(decide(19000, {schedule("s1", "wfq")}), Lines{}) << "it was said";
+  at(20000, tool, event::SetServer{"s1", "scheduler", {}, "default"});
+  EXPECT_EQ(decide(29000, {schedule("s1", "wfq")}), Lines{"11 USE_SCHEDULER wfq by policy"});
+}
+
+TEST_F(DecidingTest, ASchedulerThatAServerDoesNotKnowIsSaidOnce) {
+  scheduling_server(1, "default");
+  decide(1000, {schedule("s1", "wffq")});
+  EXPECT_EQ(used(1, "fifo", "policy", "unknown request scheduler 'wffq'"),
+            Lines{"1 mine: s1 is left alone: left alone: 's1' refused the scheduler 'wffq': unknown request scheduler "
+                  "'wffq'"});
+  EXPECT_EQ(decide(9000, {schedule("s1", "wffq")}), Lines{});
+  EXPECT_EQ(decide(9001, {schedule("s1", "wfq")}), Lines{"11 USE_SCHEDULER wfq by policy"});
+}
+
+TEST_F(DecidingTest, GivesApplicationsWeightsUnlessAnOperatorHas) {
+  hello(1, "a", "a");
+  hello(2, "b", "b");
+  scheduling_server(1, "default");
+  event::SetServer set{"", "weight", "b"};
+  set.weight = 2;
+  at(500, tool, set);
+  EXPECT_EQ(
+      decide(1000, {weigh_application(1, 3, "it is late"), weigh_application(2, 3), weigh_application(7, 3)}),
+      (Lines{"11 APPLICATION_WEIGHT a 3",
+             "2 mine: a gets another weight in I/O servers: it is late; the policy changed its weight beside other "
+             "applications from 1 to 3",
+             "3 mine: b is left alone: left alone: the weight of 'b' was chosen by hand"}));
+  EXPECT_EQ(decide(1001, {weigh_application(1, 3)}), Lines{}) << "it is so";
+  EXPECT_EQ(decide(1002, {weigh_application(1, 1001)}),
+            Lines{"4 mine: a is left alone: left alone: invalid weight '1001': must be 1 to 1000"});
+}
+
+TEST_F(DecidingTest, WhatAPolicyHasScheduledAndWeighedEndsWithIt) {
+  hello(1, "a", "a");
+  scheduling_server(1, "default");
+  decide(1000, {schedule("s1", "wfq"), weigh_application(1, 3)});
+  used(1, "wfq", "policy");
+  const Lines ended = at(2000, tool, event::SetPolicy{"other"});
+  EXPECT_NE(std::ranges::find(ended, "11 USE_SCHEDULER  by default"), ended.end());
+  EXPECT_NE(std::ranges::find(ended, "11 APPLICATION_WEIGHT a 1"), ended.end());
 }
 
 TEST_F(DecidingTest, SeesServersAndTheirLoad) {

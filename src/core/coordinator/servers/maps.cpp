@@ -47,16 +47,21 @@ void Servers::publish(const Moment& moment) {
   const bool list_changes = text != list_.text;
   if (list_changes) list_ = {next, std::move(text), {}};
   bool changes = list_changes;
-  for (auto& [app, map] : maps_) {
+  const auto renew = [&](ApplicationMap& map) {
     const bool reassigned = std::exchange(map.reassigned, false);
-    if (!list_changes && !reassigned) continue;
+    if (!list_changes && !reassigned) return;
     const bool is_own = map.direct || map.none_fits || !map.assigned.empty();
     std::string own = is_own ? event::text_of(map_of(map, all)) : list_.text;
     MapText& newest = map.newest;
     const bool is_new = newest.epoch == 0 && list_.epoch > 0;
-    if (!is_new && own == newest.text && map.tuning == newest.tuning && map.direct == newest.direct) continue;
+    if (!is_new && own == newest.text && map.tuning == newest.tuning && map.direct == newest.direct) return;
     newest = {next, std::move(own), map.tuning, map.direct};
     changes = true;
+  };
+  if (list_changes) {
+    for (auto& [app, map] : maps_) renew(map);
+  } else {
+    for (const AppId app : changed_maps_) renew(maps_.at(app));
   }
   const bool write_through = are_maps_apart();
   const bool tells = list_changes || write_through != write_through_;
@@ -76,15 +81,15 @@ void Servers::publish(const Moment& moment) {
 void Servers::regroup() {
   users_changed_ = false;
   std::map<std::string_view, std::string> users;
-  for (const auto& [app, map] : maps_)
-    for (const std::string& name : map.assigned) users[name] += std::to_string(app.value) + " ";
+  for (const AppId app : changed_maps_)
+    for (const std::string& name : maps_.at(app).assigned) users[name] += std::to_string(app.value) + " ";
   for (const ServerEntry& entry : entries_)
     if (entry.state == ServerState::up) detector_.regroup(entry.member, users[entry.said.server]);
 }
 
 bool Servers::are_maps_apart() const {
-  return std::ranges::any_of(maps_, [&](const auto& entry) {
-    const ApplicationMap& map = entry.second;
+  return std::ranges::any_of(changed_maps_, [&](AppId app) {
+    const ApplicationMap& map = maps_.at(app);
     // Servers hold nothing of an application that forwards. It sees what they hold for others as direct accesses do.
     return !map.forwards && (!map.apart.empty() || map.newest.text != list_.text);
   });
@@ -135,10 +140,13 @@ void Servers::hand(const Moment& moment, ApplicationMap& map, MemberId member) {
 void Servers::welcome(const Moment& moment, const model::Member& member) {
   const auto [entry, is_new] = maps_.try_emplace(member.application->id);
   ApplicationMap& map = entry->second;
+  map.app = entry->first;
   if (is_new && member.application->forwards) {
     map.forwards = true;
+    changed_maps_.insert(map.app);
     ++set_;
   }
+  if (is_new) weigh_by_default(moment, *member.application, map);
   if (is_new && map.forwards && policy_->arbitrates) {
     map.reassigned = true;  // the policy gives it its first map, after this event
   } else if (is_new) {
@@ -174,15 +182,17 @@ std::int64_t Servers::epoch_of(const model::Application& application) const {
   return oldest;
 }
 
-void Servers::forget(MemberId member) {
+void Servers::forget(MemberId member, AppId app) {
   adopted_.erase(member);
-  for (auto& [app, map] : maps_) map.apart.erase(member);
-  std::erase_if(maps_, [&](const auto& entry) {
-    const bool has_left = cluster_.find(entry.first) == nullptr;
-    if (has_left && entry.second.forwards) ++set_;
-    users_changed_ |= has_left && !entry.second.assigned.empty();
-    return has_left;
-  });
+  const auto found = maps_.find(app);
+  if (found == maps_.end()) return;
+  ApplicationMap& map = found->second;
+  map.apart.erase(member);
+  if (cluster_.find(app) != nullptr) return;  // others of its members are there
+  if (map.forwards) ++set_;
+  users_changed_ |= !map.assigned.empty();
+  changed_maps_.erase(app);
+  maps_.erase(found);
 }
 
 }  // namespace hocket::coordinator

@@ -31,14 +31,13 @@ policy::ServerDecision weigh_at_random(const policy::ServersView& view, const ev
 }
 const policy::ServerPolicy restless{"restless", "", weigh_at_random};
 
-const CoordinatorSettings settings{
+const CoordinatorSettings reweighing_settings{
     {.access = &policy::fcfs, .servers = &restless}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
-constexpr std::uint64_t tool = 99;
 
 std::string app_of(std::uint64_t member) { return "app" + std::to_string(member / 2); }  // two members each
 
 // An I/O server that writes behind, or not.
-struct Process {
+struct ServerProcess {
   std::uint64_t member = 0;
   bool write_behind = false;
   std::int64_t sent = 0, stored = 0;  // newest epoch
@@ -54,9 +53,9 @@ struct MemberMap {
   bool apart = false;          // it may still use such a map
 };
 
-class Model {
+class MapsModel {
  public:
-  explicit Model(std::uint64_t seed) : random_(seed) {}
+  explicit MapsModel(std::uint64_t seed) : random_(seed) {}
 
   void step() {
     now_ += milliseconds{pick(500)};
@@ -95,6 +94,8 @@ class Model {
   std::int64_t weighed() const { return weighed_; }
 
  private:
+  static constexpr std::uint64_t tool = 99;
+
   std::uint64_t pick(std::uint64_t n) { return random_() % n; }
 
   void pass(std::uint64_t from, event::Body body) {
@@ -177,7 +178,7 @@ class Model {
     pass(id, event::MapAdopted{epoch});
   }
 
-  void answer(Process& process) {
+  void answer(ServerProcess& process) {
     if (process.sent == process.stored) return;
     process.stored = process.sent;
     pass(process.member, event::MapStored{process.sent});
@@ -213,11 +214,11 @@ class Model {
   }
 
   std::mt19937_64 random_;
-  Coordinator coordinator_{settings};
+  Coordinator coordinator_{reweighing_settings};
   Time now_{};
   std::uint64_t last_ = 0;
   std::map<std::uint64_t, MemberMap> members_;
-  std::map<std::string, Process> servers_;
+  std::map<std::string, ServerProcess> servers_;
   std::map<std::string, std::set<std::string>> assigned_;  // by application
   std::int64_t own_ = 0, shared_again_ = 0, weighed_ = 0;
 };
@@ -226,7 +227,7 @@ TEST(MapsProperties, EachApplicationHasOneMapThatNamesNoLostServer) {
   std::int64_t own = 0, shared_again = 0, weighed = 0;
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Model model{seed};
+    MapsModel model{seed};
     for (int i = 0; i < 150 && !::testing::Test::HasFailure(); ++i) model.step();
     if (::testing::Test::HasFailure()) FAIL();
     own += model.maps_of_their_own();

@@ -5,7 +5,7 @@
 //   slow ── recover, need ──► up                         any ── leave ──► unknown
 //   up, slow ── drain ──► drained ── add ──► up          slow ── add ──► up
 //   up, drained, slow ── silent ──► hung ── end ──► lost
-//   hung ── beat ──► up, or drained
+//   hung ── beat ──► up, or drained; the same run arrives again, after its connection had ended ──► up
 //
 // The server map holds the servers that are up, and those that became hung while they were up. A hung server may still
 // carry out writes. So the map keeps it until its process has ended, which SERVER_ENDED reports. The end of its

@@ -11,7 +11,7 @@
 
 #include "coordinator/state_table_testing.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::coordinator::server_states {
 namespace {
 
 using A = ServerAction;
@@ -164,4 +164,4 @@ TEST(ServerStatesProperty, AServerIsInTheMapUnlessItIsKnownWhyNot) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::coordinator::server_states

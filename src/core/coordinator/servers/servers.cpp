@@ -16,6 +16,12 @@ using explain::quoted;
 constexpr std::size_t most_recent = 64;
 constexpr Duration longest_heartbeat = std::chrono::hours{1};
 
+constexpr std::string_view changes_no_map =
+    "this leader is not the first of the list, so it changes no server map: ask the first one";
+
+// Returns " on NODE", if the node is known.
+std::string on(const std::string& node) { return node.empty() ? node : " on " + node; }
+
 // Adds a report of forwarded calls to the sums.
 void count_forwarded(event::ServerLoad& sums, const event::ServerLoad& load) {
   const auto add = [](std::int64_t& sum, std::int64_t more) {
@@ -27,7 +33,9 @@ void count_forwarded(event::ServerLoad& sums, const event::ServerLoad& load) {
   add(sums.merged, load.merged);
   sums.forward_waited = saturating_sum(sums.forward_waited, std::max(load.forward_waited, Duration::zero()));
   sums.forward_queue = load.forward_queue;
-  if (!load.forward_shares.empty()) sums.forward_shares = load.forward_shares;
+  if (load.forward_shares.empty()) return;
+  sums.forward_shares = load.forward_shares;
+  sums.forward_weights = load.forward_weights;
 }
 
 }  // namespace
@@ -52,6 +60,11 @@ Servers::ServerEntry* Servers::find(MemberId member) {
   return found == entries_.end() ? nullptr : &*found;
 }
 
+const Servers::ServerEntry* Servers::find(std::string_view name, std::int64_t pid, std::string_view instance) const {
+  const ServerEntry* const entry = find(name);
+  return entry != nullptr && entry->said.pid == pid && entry->said.instance == instance ? entry : nullptr;
+}
+
 std::size_t Servers::up() const {
   return static_cast<std::size_t>(std::ranges::count(entries_, ServerState::up, &ServerEntry::state));
 }
@@ -65,9 +78,17 @@ std::string Servers::what_is_wrong(const Moment& moment, const event::Server& se
     return "SERVER: a member can be one server only, and sends SERVER once";
   }
   const ServerEntry* same = find(server.server);
-  if (server_step(state_of(same), ServerInput::arrive).action == ServerAction::refuse) {
-    return "SERVER: a server called " + shown + " runs already (pid " + number(same->said.pid) +
+  // Its node was cut off, and has come back: nobody heard its heartbeats, but it runs.
+  const bool returns = same != nullptr && same->state == ServerState::hung && !same->member &&
+                       !server.instance.empty() && same->said.instance == server.instance;
+  if (!returns && server_step(state_of(same), ServerInput::arrive).action == ServerAction::refuse) {
+    return "SERVER: a server called " + shown + " runs already (pid " + number(same->said.pid) + on(same->node) +
            "): choose another name";
+  }
+  // What that one holds is for the same bytes of files as what this one would hold.
+  if (same != nullptr && same->storing == StoringState::cut && same->said.instance != server.instance) {
+    return "SERVER: a server called " + shown + " was lost (pid " + number(same->said.pid) + on(same->node) +
+           ") and may still write: choose another name, or wait until its process has ended";
   }
   if (!server.directory.starts_with('/')) return "SERVER: 'directory' of " + shown + " is no absolute path";
   if (server.addresses.empty() || server.addresses.find('\n') != std::string::npos) {
@@ -90,17 +111,31 @@ void Servers::make_room() {
 }
 
 void Servers::arrive(const Moment& moment, const event::Server& server) {
+  if (only_grants_) return refuse(moment, "SERVER: " + std::string{changes_no_map});
   if (std::string wrong = what_is_wrong(moment, server); !wrong.empty()) return refuse(moment, std::move(wrong));
   if (const ServerEntry* lost = find(server.server)) entries_.erase(entries_.begin() + (lost - entries_.data()));
   make_room();
   ServerEntry& entry = entries_.emplace_back();
   entry.said = server;
+  entry.said.instance.resize(std::min(entry.said.instance.size(), longest_name));
+  entry.node = moment.event.origin.node;
   entry.member = moment.event.origin.member;
   entry.said.heartbeat = std::clamp<Duration>(server.heartbeat, {}, longest_heartbeat);
   if (server.file_system.size() > event::longest_file_system) entry.said.file_system.clear();
   entry.heard = moment.now;
   apply(entry, ServerInput::arrive, moment.now);
   publish(moment);
+  if (!is_as_configured(entry)) schedule_by_default(moment, entry);
+  tell_weights(moment, entry);
+}
+
+// An operator's choice stays, also when hocketd starts anew. A policy's and a configuration's are of that hocketd.
+bool Servers::is_as_configured(const ServerEntry& entry) const {
+  const std::string& by = entry.said.scheduler_by;
+  if (entry.said.scheduler.empty() || by == event::chooser::by_operator) return true;
+  const std::string& configured = settings_.request_scheduler;
+  if (configured.empty()) return by == event::chooser::by_default;
+  return by == event::chooser::by_configuration && entry.said.scheduler == configured;
 }
 
 void Servers::apply(ServerEntry& entry, ServerInput input, Time now) {
@@ -161,6 +196,7 @@ void Servers::hold_off(const Moment& moment, ServerEntry& entry, const std::opti
 }
 
 void Servers::told_slow(const Moment& moment, const event::SlowIoServer& told) {
+  if (only_grants_) return refuse(moment, "SLOW_IO_SERVER: " + std::string{changes_no_map});
   ServerEntry* entry = find(told.server);
   const ServerAction action = server_step(state_of(entry), slow_input()).action;
   if (action == ServerAction::refuse && state_of(entry) == ServerState::up) {
@@ -176,13 +212,16 @@ void Servers::told_slow(const Moment& moment, const event::SlowIoServer& told) {
 }
 
 void Servers::set(const Moment& moment, const event::SetServer& set) {
+  if (only_grants_) return refuse(moment, "SET_SERVER: " + std::string{changes_no_map});
   if (set.action == "assign") return assign_by_hand(moment, set);
   if (set.action == "scheduler") return schedule_by_hand(moment, set);
+  if (set.action == "weight") return weigh_by_hand(moment, set);
+  if (set.action == "ended") return end_by_hand(moment, set);
   ServerEntry* entry = find(set.server);
   const bool adds = set.action == "add";
   if (!adds && set.action != "drain") {
     return refuse(moment, "SET_SERVER: unknown action " + quoted(set.action) +
-                              ": \"drain\", \"add\", \"assign\" or \"scheduler\"");
+                              ": \"drain\", \"add\", \"ended\", \"assign\", \"scheduler\" or \"weight\"");
   }
   if (entry == nullptr) {
     return refuse(moment, "no server is called " + quoted(set.server) + "; 'hocket servers' lists them");
@@ -202,8 +241,18 @@ void Servers::set(const Moment& moment, const event::SetServer& set) {
   publish(moment);
 }
 
-void Servers::leave(const Moment& moment) {
-  forget(moment.event.origin.member);
+// Nobody can ask a node that has failed for good.
+void Servers::end_by_hand(const Moment& moment, const event::SetServer& set) {
+  const ServerEntry* const entry = find(set.server);
+  const bool is_awaited =
+      entry != nullptr && may_still_write(entry->said.server, entry->said.pid, entry->said.instance);
+  if (!is_awaited)
+    return refuse(moment, quoted(set.server) + " is no server whose end is waited for; 'hocket servers' lists them");
+  ended(moment, {entry->said.server, entry->said.pid, entry->said.instance});
+}
+
+void Servers::leave(const Moment& moment, AppId app) {
+  forget(moment.event.origin.member, app);
   ServerEntry* entry = find(moment.event.origin.member);
   if (entry == nullptr) return publish(moment);  // the maps of those that stay may be alike again
   const bool in_order = std::holds_alternative<event::Bye>(moment.event.body);
@@ -220,8 +269,8 @@ void Servers::leave(const Moment& moment) {
 
 void Servers::ended(const Moment& moment, const event::ServerEnded& ended) {
   ServerEntry* entry = find(ended.server);
-  // A server that was started again under the name is another process.
-  if (entry == nullptr || entry->said.pid != ended.pid) return;
+  // A server that was started again under the name is another process, perhaps on another node.
+  if (entry == nullptr || entry != find(ended.server, ended.pid, ended.instance)) return;
   apply(*entry, ServerInput::end, moment.now);
   store(moment, *entry, StoringInput::end);
   entry->member = {};
@@ -230,11 +279,15 @@ void Servers::ended(const Moment& moment, const event::ServerEnded& ended) {
   publish(moment);
 }
 
-bool Servers::awaits_end(std::string_view server, std::int64_t pid) const {
-  return std::ranges::any_of(entries_, [&](const ServerEntry& entry) {
-    const bool is_over = entry.state == ServerState::lost && entry.storing == StoringState::clear;
-    return entry.said.server == server && entry.said.pid == pid && !is_over;
-  });
+bool Servers::awaits_end(std::string_view server, std::int64_t pid, std::string_view instance) const {
+  const ServerEntry* const entry = find(server, pid, instance);
+  return entry != nullptr && !(entry->state == ServerState::lost && entry->storing == StoringState::clear);
+}
+
+bool Servers::may_still_write(std::string_view server, std::int64_t pid, std::string_view instance) const {
+  const ServerEntry* const entry = find(server, pid, instance);
+  return entry != nullptr && (entry->state == ServerState::hung ||
+                              (entry->state == ServerState::lost && entry->storing == StoringState::cut));
 }
 
 // ---- what time shows -----------------------------------------------------------------------------------------------
@@ -277,7 +330,8 @@ void Servers::find_hung(const Moment& moment) {
 }
 
 void Servers::kill(const Moment& moment, const ServerEntry& entry) const {
-  moment.commands.push_back({{}, event::HungIoServer{entry.said.server, entry.said.pid, moment.now - entry.heard}});
+  moment.commands.push_back(
+      {{}, event::HungIoServer{entry.said.server, entry.said.pid, moment.now - entry.heard, entry.said.instance}});
 }
 
 std::optional<Time> Servers::deadline() const {
@@ -311,6 +365,8 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
   for (const ServerEntry& entry : entries_) {
     event::IoServer& row = rows.emplace_back();
     row.server = entry.said.server;
+    row.node = entry.node;
+    row.instance = entry.said.instance;
     row.state = name_of(entry.state);
     const auto mapped = std::ranges::find_if(handed_, [&](const event::ServerMap::MappedServer& one) {
       return one.name == entry.said.server && one.addresses == entry.said.addresses && !one.set_aside;
@@ -343,6 +399,8 @@ std::vector<event::IoServer> Servers::describe(Time now) const {
     row.forward_waited = entry.forwarding.forward_waited;
     row.forward_queue = entry.forwarding.forward_queue;
     row.forward_shares = entry.forwarding.forward_shares;
+    row.forward_weights = entry.forwarding.forward_weights;
+    row.scheduler_by = entry.said.scheduler_by;
     row.moves_data_sets = entry.moves_data_sets;
     if (entry.moves_data_sets && entry.left.epoch == entry.told.epoch) {
       row.data_sets_left = entry.left.kept;

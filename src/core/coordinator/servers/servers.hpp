@@ -51,6 +51,7 @@
 #include "coordinator/command.hpp"
 #include "coordinator/servers/server_states.hpp"
 #include "coordinator/servers/storing_states.hpp"
+#include "event/chooser.hpp"
 #include "event/server_map.hpp"
 #include "model/cluster.hpp"
 #include "model/slow_servers.hpp"
@@ -83,6 +84,10 @@ class Servers {
         decisions_(decisions),
         detector_(settings.slow_server) {}
 
+  // This leader changes no map from now on, except that servers leave it which have ended or hang: accesses to them
+  // would fail. It takes no servers, and asks no policy.
+  void only_grant() { only_grants_ = true; }
+
   // Handles SERVER: a server joins the map, or is refused with the reason.
   void arrive(const Moment& moment, const event::Server& server);
   // Handles SERVER_LOAD: counts the server's work.
@@ -91,14 +96,14 @@ class Servers {
   void stored(const Moment& moment, const event::MapStored& said);
   // Handles DATA_SETS_LEFT: what a drained server still keeps of data sets.
   void left(const Moment& moment, const event::DataSetsLeft& left);
-  // Handles SCHEDULER_USED: a server orders forwarded calls by another scheduler, or says why not.
+  // Handles SCHEDULER_USED: a server orders accesses by another scheduler, or says why not.
   void scheduler_used(const Moment& moment, const event::SchedulerUsed& used);
   // Handles ASK_APPLICATION: tells a server to which application a client of it belongs.
   void vouch(const Moment& moment, const event::AskApplication& asked);
   // Handles SERVER_ENDED: the process of a server has ended.
   void ended(const Moment& moment, const event::ServerEnded& ended);
-  // Handles SET_SERVER of a tool: drains a server, adds it to the map again, assigns servers to an application, or
-  // changes the scheduler of servers.
+  // Handles SET_SERVER of a tool: drains a server, adds it to the map again, assigns servers to an application, changes
+  // the scheduler of servers, or the weight of an application.
   void set(const Moment& moment, const event::SetServer& set);
   // Handles SLOW_IO_SERVER of an external monitor: takes the named server out of the map for a hold-off.
   void told_slow(const Moment& moment, const event::SlowIoServer& told);
@@ -107,20 +112,23 @@ class Servers {
   // Asks the policy, and does what it wants. Called after an event that changed what it may see.
   void decide(const Moment& moment);
   // True if the policy gives out servers to applications, and the set of either has changed since it decided.
-  bool must_arbitrate() const { return policy_->arbitrates && set_ != decided_set_; }
+  bool must_arbitrate() const { return !only_grants_ && policy_->arbitrates && set_ != decided_set_; }
   // Handles MAP_ADOPTED: records the oldest epoch that the member's files still use.
   void adopted(const Moment& moment, const model::Member& member, const event::MapAdopted& said);
   // Sends the current map to a member that was just welcomed. Sends nothing before the first map.
   void welcome(const Moment& moment, const model::Member& member);
-  // Handles BYE or LOST of the member that sent the event: a server, or the user of a map.
-  void leave(const Moment& moment);
+  // Handles BYE or LOST of the member that sent the event: a server, or the user of a map. `app` is the application
+  // that it belonged to; 0: none.
+  void leave(const Moment& moment, AppId app);
   // Returns the slow servers to the map whose hold-off is over, and finds the hung ones.
   void tick(const Moment& moment);
 
   // Returns the earliest end of a hold-off, or of the time for a heartbeat.
   std::optional<Time> deadline() const;
-  // True if the daemon must report the end of this process (SERVER_ENDED).
-  bool awaits_end(std::string_view server, std::int64_t pid) const;
+  // True if the daemon must report the end of this process (SERVER_ENDED). `instance` is that of its SERVER.
+  bool awaits_end(std::string_view server, std::int64_t pid, std::string_view instance) const;
+  // True if the process may still write, though nobody can use it: the map waits for its end.
+  bool may_still_write(std::string_view server, std::int64_t pid, std::string_view instance) const;
 
   // Returns the epoch of the newest list of all servers. Applications may still have an earlier one, until all servers
   // have stored what they held.
@@ -133,6 +141,8 @@ class Servers {
   std::string assigned_to(const model::Application& application) const;
   // Returns how many servers are assigned to an application; 0: none, -1: it uses all.
   std::int64_t given_to(const model::Application& application) const;
+  // Describes the application's weight in a row of a listing.
+  void describe_weight(const model::Application& application, event::Application& row) const;
   // Returns the bandwidth in bytes/s that the policy expects of an application; 0: not known.
   double expected_of(const model::Application& application) const;
   // Returns the servers as rows of a listing, in order of arrival.
@@ -146,10 +156,17 @@ class Servers {
     std::int64_t bytes;
     Duration service;
   };
+  // A request scheduler.
+  struct SchedulerChoice {
+    std::string name;
+    std::string by;    // event/chooser.hpp
+    std::string text;  // why, in the words of a policy in Python
+  };
   // One server: its SERVER message, its state, and its load.
   struct ServerEntry {
     event::Server said;
-    MemberId member;  // none: lost
+    std::string node{};  // on which it runs
+    MemberId member;     // none: lost
     ServerState state = ServerState::unknown;
     bool in_map = false;                         // as of the last map; a hung server keeps it
     bool drained = false;                        // it was drained when it became hung
@@ -173,6 +190,15 @@ class Servers {
     event::DataSetsLeft left{};     // its last answer
     int weight = event::full_weight;
     event::ServerLoad forwarding{};  // its reports of forwarded calls, summed up
+    // The newest choice that the server was told, while answers are missing; then, the one in force is in `said`.
+    SchedulerChoice told_choice{};
+    std::int64_t unanswered = 0;      // USE_SCHEDULER
+    std::optional<Time> scheduled{};  // by a policy, the last time
+    std::string refused{};            // the last scheduler of a policy that it refused
+
+    SchedulerChoice choice() const {
+      return unanswered > 0 ? told_choice : SchedulerChoice{said.scheduler, said.scheduler_by, {}};
+    }
   };
 
   // A server map as it is sent.
@@ -184,6 +210,7 @@ class Servers {
   };
   // What one application uses.
   struct ApplicationMap {
+    AppId app;
     bool forwards = false;
     std::set<std::string> assigned;  // names; empty: all, or none if it is `direct` or `none_fits`
     bool direct = false;
@@ -202,12 +229,19 @@ class Servers {
     // Members that may use a map of its own, with the newest epoch of such a map. They do until they have adopted a
     // later one.
     std::map<MemberId, std::int64_t> apart;
-    event::MapAdopted said;  // the last report of a tuning in use
+    event::MapAdopted said;   // the last report of a tuning in use
+    std::int64_t weight = 1;  // in I/O servers
+    std::string weight_by{event::chooser::by_default};
   };
 
+  // Takes an operator's word for the end of a server.
+  void end_by_hand(const Moment& moment, const event::SetServer& set);
+  std::string own_node(const model::Application& application) const;
   ServerEntry* find(std::string_view name);
   const ServerEntry* find(std::string_view name) const;
   ServerEntry* find(MemberId member);
+  // Returns the entry of this run of a server, not that of another one of its name.
+  const ServerEntry* find(std::string_view name, std::int64_t pid, std::string_view instance) const;
   static ServerState state_of(const ServerEntry* entry) {
     return entry == nullptr ? ServerState::unknown : entry->state;
   }
@@ -237,7 +271,25 @@ class Servers {
   void weigh(const Moment& moment, const std::vector<const policy::ServerChange*>& changes);
   void assign_by_hand(const Moment& moment, const event::SetServer& set);
   void assign(ApplicationMap& map, std::set<std::string> names, bool direct = false, bool none_fits = false);
+  // The schedulers and weights of forwarded calls (forwarding.cpp). An operator's choice goes before a policy's, which
+  // goes before the configuration's.
   void schedule_by_hand(const Moment& moment, const event::SetServer& set);
+  void schedule(const Moment& moment, const policy::ServerChange& change);
+  // True if a server that has arrived needs no other scheduler.
+  bool is_as_configured(const ServerEntry& entry) const;
+  // Has the server use what the configuration or its start say.
+  void schedule_by_default(const Moment& moment, ServerEntry& entry);
+  static void choose(const Moment& moment, ServerEntry& entry, SchedulerChoice choice, const event::SetServer& numbers);
+  static std::optional<event::Reason> obstacle_to_scheduler(const ServerEntry* entry,
+                                                            const policy::ServerChange& change, Time now);
+  void weigh_by_hand(const Moment& moment, const event::SetServer& set);
+  void weigh_application(const Moment& moment, const policy::ServerChange& change);
+  // Gives the application the weight that the configuration says, else 1.
+  void weigh_by_default(const Moment& moment, const model::Application& application, ApplicationMap& map);
+  void weigh(const Moment& moment, const model::Application& application, ApplicationMap& map, std::int64_t weight,
+             std::string_view by, std::string text);
+  // Tells a server the weights of applications that are not 1.
+  void tell_weights(const Moment& moment, const ServerEntry& entry) const;
   std::set<std::string> least_assigned(std::size_t count, const model::Application& application) const;
   // Returns how many servers are up that fit the application.
   std::size_t up_for(const model::Application& application) const;
@@ -295,13 +347,14 @@ class Servers {
   // True if an application has, or may still use, a map of its own.
   bool are_maps_apart() const;
   // Forgets the member, and the application that has ended with it.
-  void forget(MemberId member);
+  void forget(MemberId member, AppId app);
   static bool is_name(std::string_view name);
   static void refuse(const Moment& moment, std::string text);
 
   // Returns the sum of a server's reports of the last second.
   static ServerWork recent_work(const ServerEntry& entry, Time now);
 
+  bool only_grants_ = false;
   const CoordinatorSettings& settings_;
   const model::Cluster& cluster_;
   const policy::ServerPolicy* policy_;
@@ -311,6 +364,9 @@ class Servers {
   SlowServers detector_;
   std::vector<ServerEntry> entries_;
   std::map<AppId, ApplicationMap> maps_;  // of all applications
+  // Applications that forward, or whose map was changed since they came. The maps of all others are the list of
+  // servers, so that what happens to one application need not look at them: there may be 100,000.
+  std::set<AppId> changed_maps_;
   // Counts changes of the servers that are up, of the applications that forward and whose servers nobody has assigned
   // by hand, and of the policy. `decided_set_` is that of the policy's last decision.
   std::int64_t set_ = 0;

@@ -18,14 +18,14 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 constexpr double margin = 1.25;
-const CoordinatorSettings settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
+const CoordinatorSettings server_settings{{&policy::fcfs}, seconds{10}, milliseconds{100}, seconds{60}, seconds{1}};
 
 bool beats(const std::string& name) { return !name.empty() && (name.back() - '0') % 2 == 1; }
 
 // Members 1 to 4 belong to applications. Members 11 to 18 are servers, which change their names when they come again.
-class Chaos {
+class ServerChaos {
  public:
-  explicit Chaos(std::uint64_t seed) : random_(seed) {}
+  explicit ServerChaos(std::uint64_t seed) : random_(seed) {}
 
   event::Event next(std::optional<Time> deadline) {
     time_ += one_in(20) ? Duration{seconds{pick(30)}} : milliseconds{pick(60)};
@@ -82,7 +82,7 @@ class Chaos {
   Time time_ = Time{} + seconds{100};
 };
 
-class Observer {
+class ServerObserver {
  public:
   void pass(Coordinator& coordinator, const event::Event& event) {
     const std::vector<std::string> before = map_.names, aside_before = map_.aside;
@@ -152,7 +152,7 @@ class Observer {
     if (members_.empty()) return;
     EXPECT_EQ(std::ranges::count(before, told.server), 1) << "it was not in the map";
     EXPECT_GE(before.size(), 2U) << "the last one";
-    EXPECT_GE(told.hold_off, settings.slow_server_hold_off);
+    EXPECT_GE(told.hold_off, server_settings.slow_server_hold_off);
     EXPECT_LE(told.hold_off, model::longest_hold_off);
     if (told.reports == 0) return;
     ++detected_;
@@ -221,9 +221,9 @@ TEST(ServersProperties, HoldInAnyOrderOfEvents) {
   std::int64_t hung = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
-    Coordinator coordinator{settings};
-    Observer observer;
-    Chaos chaos{seed};
+    Coordinator coordinator{server_settings};
+    ServerObserver observer;
+    ServerChaos chaos{seed};
     for (int i = 0; i < 400; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       observer.pass(coordinator, event);
@@ -243,9 +243,9 @@ TEST(ServersProperties, HoldInAnyOrderOfEvents) {
 
 TEST(ServersProperties, TheSameEventsGiveTheSameCommands) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Coordinator coordinator{settings};
-    Coordinator other{settings};
-    Chaos chaos{seed};
+    Coordinator coordinator{server_settings};
+    Coordinator other{server_settings};
+    ServerChaos chaos{seed};
     for (int i = 0; i < 300; ++i) {
       const event::Event event = chaos.next(coordinator.deadline());
       const auto told = testing::describe_all(coordinator.handle(event));
@@ -267,7 +267,7 @@ TEST(ServersProperties, ApplicationsGetAMapWhenAllHaveStored) {
   for (std::uint64_t seed = 1; seed <= 1000; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937_64 random{seed};
-    Coordinator coordinator{settings};
+    Coordinator coordinator{server_settings};
     std::map<std::string, Process> alive;
     std::int64_t last = 0, pid = 0;
     Time now{};
@@ -357,8 +357,8 @@ TEST(ServersProperties, ApplicationsGetAMapWhenAllHaveStored) {
 // When all have left, the map is empty and nothing is due.
 TEST(ServersProperties, NothingIsLeftBehind) {
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
-    Coordinator coordinator{settings};
-    Chaos chaos{seed};
+    Coordinator coordinator{server_settings};
+    ServerChaos chaos{seed};
     event::Event event;
     for (int i = 0; i < 200; ++i) coordinator.handle(event = chaos.next(coordinator.deadline()));
     for (std::uint64_t member = 1; member <= 18; ++member) {

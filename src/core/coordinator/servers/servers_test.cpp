@@ -104,14 +104,14 @@ TEST_F(ServersTest, ToolsDrainAndAdd) {
   EXPECT_EQ(set(5, "s1", "add"), Lines{"99 REFUSED 's1' is lost: start a server again"});
   EXPECT_EQ(set(5, "s9", "add"), Lines{"99 REFUSED no server is called 's9'; 'hocket servers' lists them"});
   EXPECT_EQ(set(5, "s2", "up"), Lines{"99 REFUSED SET_SERVER: unknown action 'up': \"drain\", \"add\", "
-                                      "\"assign\" or \"scheduler\""});
+                                      "\"ended\", \"assign\", \"scheduler\" or \"weight\""});
 }
 
 TEST_F(ServersTest, RefusesWhatIsNoServer) {
   hello(1);
   server(1, 1);
-  EXPECT_EQ(server(1, 12, "s1"), Lines{"12 REFUSED SERVER: a server called 's1' runs already (pid 77): choose another "
-                                       "name"});
+  EXPECT_EQ(server(1, 12, "s1"), Lines{"12 REFUSED SERVER: a server called 's1' runs already (pid 77 on node1): choose "
+                                       "another name"});
   EXPECT_EQ(server(1, 11, "s2"), Lines{"11 REFUSED SERVER: a member can be one server only, and sends SERVER once"});
   for (const char* name : {"", "a b", "a\nb", "ü", "s/1"}) EXPECT_EQ(server(1, 12, name).size(), 1U) << name;
   EXPECT_EQ(at(1, 12, event::Server{"s2", "unix:/x", "scratch", 0, false, 1}),
@@ -194,10 +194,60 @@ TEST_F(ServersTest, OnlyTheDaemonReportsTheEndOfAProcess) {
   beating(0, 1);
   EXPECT_EQ(at(1, tool, event::ServerEnded{"s1", 701}), Lines{});
   EXPECT_EQ(states(), "s1 up 1; ");
-  EXPECT_TRUE(coordinator.servers().awaits_end("s1", 701));
-  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 702));
+  EXPECT_TRUE(coordinator.servers().awaits_end("s1", 701, ""));
+  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 702, ""));
   EXPECT_EQ(ended(2, 1), Lines{"1 SERVER_MAP 2"});
-  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 701));
+  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 701, ""));
+}
+
+// A server of another node, or a later one, may have the same name and process number.
+TEST_F(ServersTest, OneRunOfAServerIsNotTakenForAnotherOfItsName) {
+  hello(1);
+  const auto arrive = [this](std::int64_t ms, std::uint64_t from, const char* instance, bool write_behind) {
+    event::Server one{"s1", "unix:/s1", "/scratch", 1 << 20, write_behind, 701, std::chrono::seconds{1}};
+    one.instance = instance;
+    return at(ms, from, one);
+  };
+  EXPECT_EQ(arrive(0, 11, "a", true), (Lines{"11 SERVER_MAP 1 s1"}));
+  EXPECT_EQ(stored(1, 1, 1), Lines{"1 SERVER_MAP 1 s1"});
+  at(2, 11, event::Lost{"the link to node1 has ended"});
+  EXPECT_EQ(arrive(3, 12, "b", true),
+            Lines{"12 REFUSED SERVER: a server called 's1' was lost (pid 701 on node1) and may still write: choose "
+                  "another name, or wait until its process has ended"});
+  EXPECT_TRUE(coordinator.servers().may_still_write("s1", 701, "a"));
+  EXPECT_FALSE(coordinator.servers().may_still_write("s1", 701, "b"));
+  EXPECT_EQ(at(4, 0, event::ServerEnded{"s1", 701, "b"}), Lines{}) << "the end of another one";
+  EXPECT_FALSE(coordinator.servers().awaits_end("s1", 701, "b"));
+  EXPECT_EQ(arrive(5, 13, "a", true), (Lines{"13 SERVER_MAP 3 s1"})) << "it has come back";
+  EXPECT_EQ(coordinator.servers().describe(Time{}).front().instance, "a");
+  EXPECT_FALSE(coordinator.servers().may_still_write("s1", 701, "a"));
+  at(6, 13, event::Lost{"the link to node1 has ended"});
+  EXPECT_EQ(at(7, 0, event::ServerEnded{"s1", 701, "a"}), Lines{"1 SERVER_MAP 4"});
+  EXPECT_EQ(arrive(8, 14, "b", true), (Lines{"14 SERVER_MAP 5 s1"})) << "the name is free";
+  at(9, 14, event::Lost{"the link to node1 has ended"});
+  EXPECT_EQ(set(10, "s2", "ended").size(), 1U) << "refused: there is no such server";
+  EXPECT_EQ(set(10, "s1", "ended"), Lines{"1 SERVER_MAP 6"}) << "an operator knows that the node is off";
+  EXPECT_EQ(set(11, "s1", "ended"),
+            Lines{"99 REFUSED 's1' is no server whose end is waited for; 'hocket servers' lists them"});
+}
+
+// Nobody hears the heartbeats of a node that is cut off.
+TEST_F(ServersTest, AServerThatIsHungMayComeBackOverAnotherConnection) {
+  hello(1);
+  event::Server one{"s1", "unix:/s1", "/scratch", 1 << 20, false, 701, std::chrono::seconds{1}};
+  one.instance = "a";
+  at(0, 11, one);
+  beating(0, 2);
+  beat(4000, 2);
+  EXPECT_EQ(tick(5000), Lines{"0 HUNG_IO_SERVER s1 pid 701 silent 5000"});
+  EXPECT_EQ(at(5001, 12, one).size(), 1U) << "refused while its first connection is there";
+  at(5002, 11, event::Lost{"the link to node1 has ended"});
+  EXPECT_EQ(states(), "s1 hung 2; s2 up 2; ");
+  event::Server other = one;
+  other.instance = "b";
+  EXPECT_EQ(at(5003, 13, other).size(), 1U) << "another run of that name is refused";
+  EXPECT_EQ(at(5004, 14, one), Lines{"1 SERVER_MAP 3 s2 s1"});
+  EXPECT_EQ(states(), "s2 up 2; s1 up 3; ");
 }
 
 TEST_F(ServersTest, AHungServerThatContinuesIsWhereItWas) {

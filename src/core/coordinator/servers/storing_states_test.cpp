@@ -10,7 +10,7 @@
 
 #include "coordinator/state_table_testing.hpp"
 
-namespace hocket::coordinator {
+namespace hocket::coordinator::storing_states {
 namespace {
 
 using I = StoringInput;
@@ -121,4 +121,4 @@ TEST(StoringStatesProperty, NoEpochBeginsBeforeAllHaveStored) {
 }
 
 }  // namespace
-}  // namespace hocket::coordinator
+}  // namespace hocket::coordinator::storing_states

@@ -177,9 +177,10 @@ static void close_file(fuse_req_t request, fuse_ino_t number, struct fuse_file_i
 
 // Each close of a descriptor by a program. Some file systems tell errors of earlier writes here.
 static void flush(fuse_req_t request, fuse_ino_t number, struct fuse_file_info* info) {
-  locks_release(node_of(number), info->lock_owner, NULL);
   const int copy = fcntl(handle_of(info)->file->fd, F_DUPFD_CLOEXEC, 0);
-  fuse_reply_err(request, copy < 0 || close(copy) == 0 ? 0 : errno);
+  const int error = copy < 0 || close(copy) == 0 ? 0 : errno;
+  locks_release(node_of(number), info->lock_owner, NULL);  // who gets one then sees what was written
+  fuse_reply_err(request, error);
 }
 
 static void sync_file(fuse_req_t request, fuse_ino_t number, int only_data, struct fuse_file_info* info) {

@@ -58,10 +58,13 @@ static struct owner* owner_in(struct handle* handle, uint64_t number) {
   return owners = made;
 }
 
+// A kernel tells a FUSE file system below this mount of no lock that ends because its description is closed.
 static void remove_owner(struct owner** at) {
   struct owner* const one = *at;
+  struct flock all = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
   *at = one->next;
-  close(one->fd);  // and so its locks
+  fcntl(one->fd, F_OFD_SETLK, &all);
+  close(one->fd);
   free(one);
 }
 

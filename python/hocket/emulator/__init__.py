@@ -1,0 +1,1 @@
+"""The emulator: an application from a description (docs/emulate.md)."""

@@ -1,0 +1,97 @@
+"""A cluster of hosts (hosts.py): a leader on the first, agents on the others, and remote shells between them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import hosts
+import runtime_kit as kit
+from checkout import KIT
+from daemon_kit import START_LIMIT_S
+from hosts import SHARED, Host, Hosts
+from story import Story
+
+LIMIT_S = 40
+RUNTIME = Path("/run/hocket")
+LEADER_ADDRESS = f"{hosts.NETWORK}.1:7117"
+
+
+class TraceOnHost(Story):
+    """The trace of the daemon of a host, through the process that keeps the host's mounts."""
+
+    def __init__(self, host: Host) -> None:
+        found = sorted(Path(f"/proc/{host.first}/root{RUNTIME}/traces").glob("*.jsonl"))
+        self._file = found[-1].open()
+        self._part = ""
+        self.lines = []
+
+
+class HostCluster:
+    """A leader on the first host, and agents on the others. Targets have names that the operator chose."""
+
+    def __init__(self, several: Hosts, prefix: Path) -> None:
+        self.hosts = several
+        self.prefix = prefix
+        self.started: list[subprocess.Popen] = []
+        key = several.store / "key"
+        subprocess.run([prefix / "bin" / "hocketd", "--make-key", key], check=True, timeout=LIMIT_S)
+        for host in several:
+            host.run(["sh", "-c", f"cp {SHARED}/key /run/key && chmod 600 /run/key"])
+            host.write(Path("/run/hocket.toml"), b'[daemon]\ntarget_names = "/run/shared=shared"\n')
+
+    def give_boot_ids(self) -> None:
+        """Give each host a boot id of its own, by which servers and their clients recognise their node."""
+        for number, host in enumerate(self.hosts, 1):
+            host.write(Path("/run/boot_id"), f"{number:08x}-0000-4000-8000-000000000000\n".encode())
+            bound = host.run(["mount", "--bind", "/run/boot_id", "/proc/sys/kernel/random/boot_id"])
+            assert bound.code == 0, bound.err
+
+    def hocket(self, host: Host, *words: str, limit_s: float = LIMIT_S) -> kit.Run:
+        """Run a `hocket` command on the host to its end."""
+        return host.run([sys.executable, "-m", "hocket.cli", *words], limit_s=limit_s)
+
+    def servers(self, host: Host) -> dict[str, dict[str, Any]]:
+        """Return what 'hocket servers' shows on the host, by name."""
+        listed = self.hocket(host, "servers", "--json")
+        assert listed.code == 0, listed.err
+        return {one["server"]: one for one in json.loads(listed.out)["servers"]}
+
+    def daemon(self, host: Host, *options: str, within: tuple[str, ...] = (), wait: bool = True) -> subprocess.Popen:
+        words = [self.prefix / "bin" / "hocketd", "--dir", RUNTIME, "--config", "/run/hocket.toml"]
+        process = host.start([*within, *words, *options])
+        self.started.append(process)
+        if wait:
+            line = hosts.first_line(process, START_LIMIT_S)
+            assert "listens on" in line, f"hocketd on {host.name} did not start: {line!r}"
+        return process
+
+    def lead(self, host: Host, *options: str) -> subprocess.Popen:
+        return self.daemon(host, "--leader", "--key", "/run/key", *options)
+
+    def join(self, host: Host, within: tuple[str, ...] = ()) -> subprocess.Popen:
+        return self.daemon(host, "--agent", "--leaders", LEADER_ADDRESS, "--key", "/run/key", within=within)
+
+    def job(self, host: Host, name: str, mpi: kit.Mpi, *program: Any, within: tuple[str, ...] = ()) -> subprocess.Popen:
+        mpiexec, environment = mpi.command(2, list(program), preload="", settings={})
+        run = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--"]
+        return host.start([*within, *run, *mpiexec], variables(environment))
+
+
+def variables(environment: dict[str, str]) -> dict[str, str]:
+    """Return what a host's own environment lacks."""
+    return {key: value for key, value in environment.items() if os.environ.get(key) != value or key == "PATH"}
+
+
+def spread(mpi: kit.Mpi, ranks: int, names: list[str]) -> list[str]:
+    """Return the words of a launcher that deals the ranks out to the hosts."""
+    if mpi.name == "mpich":
+        shell = str(KIT / "remote_shell.py")
+        return [*mpi.mpiexec, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", ",".join(names), "-n", str(ranks)]
+    slots = ",".join(f"{name}:{ranks}" for name in names)
+    agent = f"{sys.executable} {KIT / 'remote_shell.py'}"
+    return [*mpi.mpiexec, "--prtemca", "plm_ssh_agent", agent, "--host", slots, "--map-by", "node", "-n", str(ranks)]
