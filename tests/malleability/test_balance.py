@@ -14,8 +14,8 @@ pytestmark = pytest.mark.timeout(150)
 LIMIT_S = 120
 EQUAL = "30000 30000"  # ns for each element: 15 ms an iteration, far more than the noise of a busy machine
 SLOW_FIRST = "90000 30000"
-# A resize at this iteration has 23 times of each process. One pause of 0.2 s among them does not hide what lasts, and what
-# the imbalance has cost by then, half a second, is not enough for a move without a resize.
+# A resize at this iteration has 23 times of each process. One pause of 0.2 s among them does not hide what lasts. The
+# imbalance has cost half a second by then, which is not enough for a move without a resize.
 AT = 24
 
 
