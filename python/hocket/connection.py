@@ -49,5 +49,5 @@ def process_of(connection: socket.socket) -> int:
 
 
 def _check_owner(where: Path, uid: int, what: str) -> None:
-    if uid not in (os.getuid(), 0) and not (where == paths.SYSTEM_SOCKET and uid == paths.system_owner()):
+    if uid not in (os.getuid(), 0) and uid != paths.system_owner(where):
         raise BusError(f"{what} belongs to user {uid}, not to user {os.getuid()} or root; not used. Set HOCKET_DIR")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 from hocket.errors import HocketError
 
 SYSTEM_SOCKET = Path("/run/hocket/hocketd.sock")
+SYSTEM_SOCKETS = re.compile(r"/run/hocket(-[^/]+)?/hocketd\.sock")  # one for each leader, if there are several
 
 
 def prefix() -> Path:
@@ -87,7 +89,7 @@ def socket_path() -> Path:
     """
     if chosen := os.environ.get("HOCKET_SOCKET"):
         return Path(chosen)
-    if not os.environ.get("HOCKET_DIR") and system_owner() is not None and _is_answered(SYSTEM_SOCKET):
+    if not os.environ.get("HOCKET_DIR") and system_owner(SYSTEM_SOCKET) is not None and _is_answered(SYSTEM_SOCKET):
         return SYSTEM_SOCKET
     return own_socket_path()
 
@@ -112,13 +114,18 @@ def own_socket_path() -> Path:
 def server_socket_path() -> Path:
     """Return the socket of the daemon that may use this user's I/O servers: not that of the daemon of all users."""
     chosen = Path(os.environ.get("HOCKET_SOCKET") or own_socket_path())
-    return own_socket_path() if chosen == SYSTEM_SOCKET else chosen
+    return own_socket_path() if SYSTEM_SOCKETS.fullmatch(str(chosen)) else chosen
 
 
-def system_owner() -> int | None:
-    """Return the user whose daemon serves all users: root has made its directory. None if there is no such daemon."""
+def system_owner(where: Path) -> int | None:
+    """Return the user whose daemon serves all users at this socket: root has made its directory.
+
+    None if there is no such daemon, or the socket is elsewhere.
+    """
+    if not SYSTEM_SOCKETS.fullmatch(str(where)):
+        return None
     try:
-        above, directory = SYSTEM_SOCKET.parent.parent.lstat(), SYSTEM_SOCKET.parent.lstat()
+        above, directory = where.parent.parent.lstat(), where.parent.lstat()
     except OSError:
         return None
     others_write = stat.S_IWGRP | stat.S_IWOTH

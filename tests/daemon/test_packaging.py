@@ -16,6 +16,8 @@ UNITS = (
     ("system", "hocketd"),
     ("system", "hocketd-leader"),
     ("system", "hocketd-agent"),
+    ("system", "hocketd-leader@"),
+    ("system", "hocketd-agent@"),
     ("user", "hocketd"),
 )
 EACH_UNIT = pytest.mark.parametrize(("kind", "name"), UNITS)
@@ -56,8 +58,19 @@ def test_units_start_the_hocketd_of_their_prefix(prefix, kind, name):
     options = re.findall(r"--[\w-]+", command[2])
     known = run(command[1], "--help").stdout
     assert options and all(option in known for option in options)
-    role = name.removeprefix("hocketd").replace("-", "--")
-    assert options[1:] == ([role] if role else []) or kind == "user"
+    role = name.removeprefix("hocketd").removesuffix("@").replace("-", "--")
+    if kind == "system":
+        assert options == ["--config", *["--dir"] * name.endswith("@"), *[role] * bool(role)]
+
+
+def test_each_of_several_leaders_has_files_of_its_own(prefix):
+    """One of scratch: /etc/hocket/scratch.toml, /run/hocket-scratch, and /var/lib/hocket-scratch."""
+    text = (prefix / "lib/systemd/system/hocketd-agent@.service").read_text()
+    command = re.search(r"^ExecStart=\S+ (.*)$", text, re.M)[1]
+    assert command == "--config /etc/hocket/%i.toml --dir /run/hocket-%i --agent"
+    settings = "".join(line + "\n" for line in text.splitlines() if not line.startswith(("#", "Description=")))
+    shared = re.findall(r"(?:/run/|/var/lib/|RuntimeDirectory=|StateDirectory=)hocket(?!-%i)", settings)
+    assert shared == [], "what an agent of another file system has, too"
 
 
 def test_the_example_of_hocket_toml_has_the_defaults(prefix):

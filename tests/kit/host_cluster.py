@@ -24,8 +24,8 @@ LEADER_ADDRESS = f"{hosts.NETWORK}.1:7117"
 class TraceOnHost(Story):
     """The trace of the daemon of a host, through the process that keeps the host's mounts."""
 
-    def __init__(self, host: Host) -> None:
-        found = sorted(Path(f"/proc/{host.first}/root{RUNTIME}/traces").glob("*.jsonl"))
+    def __init__(self, host: Host, runtime: Path = RUNTIME) -> None:
+        found = sorted(Path(f"/proc/{host.first}/root{runtime}/traces").glob("*.jsonl"))
         self._file = found[-1].open()
         self._part = ""
         self.lines = []
@@ -61,8 +61,10 @@ class HostCluster:
         assert listed.code == 0, listed.err
         return {one["server"]: one for one in json.loads(listed.out)["servers"]}
 
-    def daemon(self, host: Host, *options: str, within: tuple[str, ...] = (), wait: bool = True) -> subprocess.Popen:
-        words = [self.prefix / "bin" / "hocketd", "--dir", RUNTIME, "--config", "/run/hocket.toml"]
+    def daemon(
+        self, host: Host, *options: str, within: tuple[str, ...] = (), wait: bool = True, runtime: Path = RUNTIME
+    ) -> subprocess.Popen:
+        words = [self.prefix / "bin" / "hocketd", "--dir", runtime, "--config", "/run/hocket.toml"]
         process = host.start([*within, *words, *options])
         self.started.append(process)
         if wait:

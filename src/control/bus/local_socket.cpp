@@ -28,9 +28,18 @@ Result<sockaddr_un> address_of(const std::string& path) {
   return address;
 }
 
-// True if that user may listen at the path: this one, root, or the owner of the system's daemon at its place.
-bool may_listen(uid_t user, const std::string& path) {
-  return is_trusted(user) || (path == socket_in(system_directory) && system_owner() == user);
+// True if that user may listen at the path: this one, root, or the owner of a system's daemon at its place.
+bool may_listen(uid_t user, const std::string& path) { return is_trusted(user) || system_owner(path) == user; }
+
+// Returns the directory of a system's daemon, if the path is that of a socket in one.
+std::optional<std::string> system_directory_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos || path != socket_in(path.substr(0, slash))) return std::nullopt;
+  const std::string directory = path.substr(0, slash);
+  if (!directory.starts_with(system_directory)) return std::nullopt;
+  const std::string name = directory.substr(std::strlen(system_directory));
+  if (name.empty() || (name.front() == '-' && name.find('/') == std::string::npos)) return directory;
+  return std::nullopt;
 }
 
 // Checks the owner of the socket's directory, since the owner can replace the socket.
@@ -83,16 +92,18 @@ std::string socket_in(const std::string& directory) { return directory + "/hocke
 std::string default_socket() {
   if (const auto chosen = environment("HOCKET_SOCKET")) return *chosen;
   const std::string of_all = socket_in(system_directory);
-  if (!environment("HOCKET_DIR") && system_owner() && file_at(of_all)) return of_all;
+  if (!environment("HOCKET_DIR") && system_owner(of_all) && file_at(of_all)) return of_all;
   return socket_in(runtime_directory());
 }
 
-std::optional<uid_t> system_owner() {
+std::optional<uid_t> system_owner(const std::string& socket) {
   constexpr mode_t others_write = S_IWGRP | S_IWOTH;
+  const auto directory = system_directory_of(socket);
   struct stat above {};
   struct stat status {};
+  if (!directory) return std::nullopt;
   if (lstat("/run", &above) != 0 || above.st_uid != 0 || (above.st_mode & others_write) != 0) return std::nullopt;
-  if (lstat(system_directory, &status) != 0 || !S_ISDIR(status.st_mode) || (status.st_mode & others_write) != 0)
+  if (lstat(directory->c_str(), &status) != 0 || !S_ISDIR(status.st_mode) || (status.st_mode & others_write) != 0)
     return std::nullopt;
   return status.st_uid;
 }

@@ -30,13 +30,15 @@ std::string socket_in(const std::string& directory);
 // users, if there is one, else the socket in the runtime directory.
 std::string default_socket();
 
-// The runtime directory of the daemon that serves all users.
+// The runtime directory of the daemon that serves all users. Those of several leaders have a name behind a hyphen:
+// "/run/hocket-scratch".
 inline constexpr const char* system_directory = "/run/hocket";
-// Returns the user whose daemon serves all users: root has made the directory for it. Nothing if there is none.
-std::optional<uid_t> system_owner();
+// Returns the user whose daemon serves all users at this socket: root has made such a directory for it. Nothing if
+// there is none, or the socket is elsewhere.
+std::optional<uid_t> system_owner(const std::string& socket);
 
 // Connects to the socket at `path`, within `timeout`. Fails if its directory or the listening process belongs to
-// neither this user nor root, nor to the owner of the system's daemon: another user could otherwise impersonate it.
+// neither this user nor root, nor to the owner of a system's daemon: another user could otherwise impersonate it.
 Result<Fd> connect_to(const std::string& path, Duration timeout);
 
 // Returns the identity of the file at `path`, by which a daemon recognises that its socket was replaced; nothing if
