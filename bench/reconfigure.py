@@ -23,7 +23,8 @@ from itertools import islice
 from pathlib import Path
 from statistics import median, quantiles
 
-from hocket.reconfigure.runs import Runner, environment, last_line, launcher, run_limited
+from hocket.process_group import run_limited
+from hocket.reconfigure.runs import Runner, environment, last_line, launcher
 
 REPO = Path(__file__).resolve().parent.parent
 BUILD = REPO / "build" / "release" / "bench"

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from hocket import paths
 from hocket.errors import HocketError
+from hocket.process_group import run_limited
 from hocket.reconfigure.methods import choose
 from hocket.reconfigure.results import Planned, Results
 from hocket.reconfigure.runs import (
@@ -37,7 +38,6 @@ from hocket.reconfigure.runs import (
     installed,
     last_line,
     launcher,
-    run_limited,
     summary_of,
 )
 from hocket.reconfigure.statistics import Pair

@@ -248,11 +248,21 @@ def preload(job: Job, environment: Mapping[str, str]) -> Preload:
     if not job.launcher:
         return Preload(job.command, {"LD_PRELOAD": _before(library, environment.get("LD_PRELOAD", ""))})
     if job.mpi == OPENMPI:
-        agent = str(library.parent / "hocket-preload")
+        agent = str(_open_mpi_agent(library))
         return Preload(job.command, {name: f"{agent} {environment.get(name, '')}".strip() for name in EXEC_AGENTS})
     value = _before(library, environment.get("LD_PRELOAD", ""))
     command = [job.command[0], "-genv", "LD_PRELOAD", value, *_with_library(job.command[1:], library)]
     return Preload(command, {})
+
+
+def loaded(job: Job) -> list[Path]:
+    """Return the files that each node needs: libhocket, and what starts Open MPI's ranks with it."""
+    library = paths.libhocket(job.mpi)
+    return [library, _open_mpi_agent(library)] if job.mpi == OPENMPI else [library]
+
+
+def _open_mpi_agent(library: Path) -> Path:
+    return library.parent / "hocket-preload"
 
 
 def with_exports(command: Sequence[str], environment: dict[str, str]) -> list[str]:
@@ -344,7 +354,7 @@ def processes_of(command: Sequence[str]) -> int | None:
     command = _behind_run(command)
     if not LAUNCHER.match(Path(command[0]).name):
         return None
-    counts = [_count_in(_options_in(part)) for part in _parts(command)]
+    counts = [_count_in(options) for options, _ in parts_of(command)]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
@@ -359,10 +369,18 @@ def _parts(command: Sequence[str]) -> list[list[str]]:
     return parts
 
 
-def _options_in(part: list[str]) -> list[str]:
-    """Return the launcher's options of one program."""
-    program = _application(part)[0]
-    return part[: part.index(program)] if program in part else part
+def parts_of(command: Sequence[str]) -> list[tuple[list[str], list[str]]]:
+    """Return the options of each program behind a launcher, and the program with its arguments.
+
+    Wrappers count as options. Words among which no program is recognised are all options.
+    """
+
+    def divided(part: list[str]) -> tuple[list[str], list[str]]:
+        program = _application(part)[0]
+        at = part.index(program) if program in part else len(part)
+        return part[:at], part[at:]
+
+    return [divided(part) for part in _parts(command)]
 
 
 def _count_in(options: list[str]) -> int | None:

@@ -1,6 +1,6 @@
 """Ends processes together with all that they have started.
 
-The processes must have been started in sessions of their own (`start_new_session=True`).
+The processes must have been started in sessions of their own (`start_new_session=True`), as run_limited() does.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import subprocess
+from collections.abc import Mapping, Sequence
 
 STOP_LIMIT_S = 10
 
@@ -25,3 +26,24 @@ def end_group(process: subprocess.Popen) -> None:
         signal_group(process, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(STOP_LIMIT_S)
+
+
+def run_limited(command: Sequence[str], env: Mapping[str, str], limit_s: float | None) -> tuple[int | None, str, str]:
+    """Run a command without input. Return its exit code, output, and messages. No process of it stays.
+
+    At the time limit it is killed; the exit code is then None.
+    """
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    )
+    try:
+        out, err = process.communicate(timeout=limit_s)
+    except BaseException as error:
+        signal_group(process, signal.SIGKILL)
+        process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            return None, "", ""
+        raise
+    signal_group(process, signal.SIGKILL)
+    return process.returncode, out, err

@@ -114,6 +114,38 @@ def test_one_job_over_two_hosts_takes_turns_with_another(
     assert {line["node"] for line in story.all("HELLO", application_asked="wide")} >= {"one"}
 
 
+@pytest.mark.parametrize("fault", ["absent", "other version"])
+def test_a_job_runs_without_hocket_if_one_of_its_hosts_has_another_libhocket_or_none(
+    fault: str,
+    mpi: kit.Mpi,
+    built: Callable[..., Path],
+    start_cluster: Callable[..., HostCluster],
+    start_shells: Callable[[Hosts], None],
+):
+    """Ranks with libhocket would wait for those without for ever, and Open MPI would start none at all."""
+    cluster = start_cluster("one", "two")
+    one, two = cluster.hosts
+    cluster.daemon(one)
+    start_shells(cluster.hosts)
+    library = mpi.libhocket
+    if fault == "absent":
+        hidden = ["mount", "-t", "tmpfs", "none", library.parent]
+    else:
+        two.write(Path("/run/other.so"), library.read_bytes() + b"another")
+        hidden = ["mount", "--bind", "/run/other.so", library.resolve()]
+    assert two.run(hidden).code == 0
+    script = built("script.c")
+    _, environment = mpi.command(2, [script], preload="", settings={})
+    environment |= {"UCX_TLS": "tcp,self"}
+    actions = [f"open={SHARED / 'a'}", "write=1000", "close"]
+    job = [*spread(mpi, 2, ["one", "two"]), script, *actions]
+    run = hosts.finish(one.start([sys.executable, "-m", "hocket.cli", "run", "--", *job], variables(environment)))
+    expected = f"hocket: two: there is no {library}, or it is another version's; the application runs uncoordinated\n"
+    assert (run.code, run.out, run.err) == (0, "", expected)
+    assert (cluster.hosts.store / "a").read_bytes() == 1000 * b"A" + 1000 * b"B"
+    assert not TraceOnHost(one).all("HELLO")
+
+
 def test_a_shrink_leaves_the_node_that_is_named_and_only_that_is_free_again(
     mpi: kit.Mpi,
     prefix: Path,

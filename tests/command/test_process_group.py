@@ -9,8 +9,7 @@ import sys
 
 import pytest
 from hocket import process_group
-from hocket.process_group import end_group
-from hocket.reconfigure.runs import run_limited
+from hocket.process_group import end_group, run_limited
 
 
 def shell(script: str) -> subprocess.Popen:

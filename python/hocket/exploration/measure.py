@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -17,7 +15,7 @@ from hocket import paths
 from hocket.errors import HocketError
 from hocket.exploration.patterns import Pattern, Phase
 from hocket.mpi import mpich_launcher
-from hocket.process_group import signal_group
+from hocket.process_group import run_limited
 
 # The keys of hocket-replay in the order of the fields of Phase.
 REPLAY_KEYS = (
@@ -118,7 +116,7 @@ def _run(
             how += ["--curves", str(Path(name) / "curves.toml")]  # what is measured here is stored by the caller
             words = [sys.executable, "-m", "hocket.cli", "forward", *how, "--", *words]
         began_s = time.monotonic()
-        code, out, err = _ended(words, environment)
+        code, out, err = run_limited(words, environment, None)
         seconds = time.monotonic() - began_s
         if code != 0:
             said = err.strip().splitlines()[-1:]
@@ -130,15 +128,3 @@ def _run(
         raise HocketError(f"{subject.name} ran directly: {err.strip()}")
     # The time of the program alone: `hocket forward` itself takes some.
     return out, Ran(told["bytes"], told["seconds"], told["processes"])
-
-
-def _ended(words: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str, str]:
-    """Run a command to its end. Return its exit code, output, and messages. No process of it stays."""
-    pipe = subprocess.PIPE
-    process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, env=environment, start_new_session=True)
-    try:
-        out, err = process.communicate()
-    finally:
-        signal_group(process, signal.SIGKILL)
-        process.wait()
-    return process.returncode, out, err

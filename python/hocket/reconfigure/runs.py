@@ -6,10 +6,9 @@ import json
 import os
 import select
 import shutil
-import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -18,7 +17,7 @@ from hocket import paths
 from hocket.bus import Bus
 from hocket.errors import HocketError
 from hocket.mpi import mpich_launcher
-from hocket.process_group import signal_group
+from hocket.process_group import run_limited
 from hocket.reconfigurations import Reconfiguration
 from hocket.reconfigure.methods import Method
 
@@ -203,31 +202,6 @@ class Runner:
             daemon.kill()
             raise HocketError(f"hocketd did not start: {last_line(daemon.communicate()[1])}")
         return daemon
-
-
-def run_limited(command: Sequence[str], env: dict[str, str], limit_s: float) -> tuple[int | None, str, str]:
-    """Run a command. Return its exit code, output, and messages.
-
-    At the time limit the command and all that it has started are killed; the exit code is then None.
-    """
-    process = subprocess.Popen(
-        command,
-        env=env,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        out, err = process.communicate(timeout=limit_s)
-    except BaseException as error:
-        signal_group(process, signal.SIGKILL)
-        process.communicate()
-        if isinstance(error, subprocess.TimeoutExpired):
-            return None, "", ""
-        raise
-    return process.returncode, out, err
 
 
 def last_line(text: str) -> str:

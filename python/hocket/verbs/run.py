@@ -102,8 +102,12 @@ def run(arguments: argparse.Namespace) -> int:
         tell(warning)
     keeper = _keeper(arguments, job, environment) if arguments.malleable else None
     try:
-        others_may_run = not _have_daemon(arguments)
         how = mpi.preload(job, environment)
+        if job.launcher:
+            from hocket import every_node  # late, as in _have_daemon
+
+            every_node.check(job, environment)
+        others_may_run = not _have_daemon(arguments)
         command = how.command
         environment |= how.environment | _job_environment(arguments, job)
         command = mpi.with_exports(command, environment)
