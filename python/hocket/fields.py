@@ -17,8 +17,8 @@ KEYS: dict[type, str] = {
         file_system filter flop_source for_application forward_shares forward_weights held_targets hinted holder how
         info instance io_intervals job leave left method methods metric model modelled mpi node nodes on_node operation
         parts parts_error pids places policy port previous program quantity reason redistribution
-        redistribution_strategy release scheduler scheduler_by server servers sha256 spawn spawn_strategy state target
-        target_policies text token told_by trace trace_error version wait_intervals weight_by
+        redistribution_strategy release scheduler scheduler_by server servers sha256 slurm_step spawn spawn_strategy
+        state target target_policies text token told_by trace trace_error version wait_intervals weight_by
     """,
     int: """
         agents aggregators ago_ns ahead all_comm_ns all_cpu_ns announced_left app applications asked_ns at_iteration
@@ -34,7 +34,7 @@ KEYS: dict[type, str] = {
         resizing_to resuming_ns return_at_iteration round rounds samples service_ns silent_ns since_ns sleeping sources
         spawning_ns spawning_stopped_ns start_after_ns start_before_ns start_ns start_unix_ns started started_ns
         stopped_ns stripe_bytes subscription system_calls taken targets time_ns to told_processes uncertainty_ns
-        variable_ns wait_ns waited_ns wanted weight woken
+        user variable_ns wait_ns waited_ns wanted weight woken
     """,
     bool: """
         allow begun delegated delegations direct done forwards in_map malleable met moves_data_sets of_one_process

@@ -12,6 +12,7 @@
 #include "base/saturating.hpp"
 #include "bus/epoll.hpp"
 #include "bus/rights.hpp"
+#include "bus/slurm_step.hpp"
 #include "event/fields.hpp"
 
 namespace hocket::bus {
@@ -286,6 +287,11 @@ std::string Agent::what_is_wrong(const event::Body& body, const Connection& conn
     return "an I/O server of " + connection.node + " cannot join: the leader and the agent of its node must be " +
            "daemons of its user alone";
   if (connection.caller().is_operator) return {};
+  if (const auto* held = std::get_if<event::HeldNodes>(&body)) {
+    const std::string_view job = slurm_job_of(connection.caller().step);
+    if (!job.empty() && !held->allocation.empty() && held->allocation != job)
+      return "HELD_NODES is about Slurm job " + held->allocation + ", but its sender is in job " + std::string{job};
+  }
   const auto steered = steers(body);
   if (!steered) return {};
   if (!steered->empty() && owns(connection, *steered)) return {};
@@ -303,7 +309,11 @@ void Agent::handle(Connection& connection, event::Event& event) {
     connection.unsubscribe(unsubscribe->subscription);
     return update_subscribers(connection);
   }
-  if (auto* hello = std::get_if<event::Hello>(&event.body)) hello->peer_pid = connection.caller().process;
+  if (auto* hello = std::get_if<event::Hello>(&event.body)) {
+    hello->peer_pid = connection.caller().process;
+    hello->user = connection.caller().user;
+    hello->slurm_step = connection.caller().step;
+  }
   if (!connection.is_of_own_user()) name_job_of(connection.caller().user, event.body);
   if (auto* start = std::get_if<event::StartProcesses>(&event.body)) start->pid = connection.caller().process;
   if (auto* server = std::get_if<event::Server>(&event.body)) server->pid = connection.caller().process;

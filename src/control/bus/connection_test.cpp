@@ -118,6 +118,7 @@ class AgentOfUsers : public testing::Test {
     agent_ = std::move(Agent::listen(
                            path, "n1",
                            [this](const event::Event& e) {
+                             heard_ = e.body;
                              if (std::holds_alternative<event::Hello>(e.body))
                                agent_->send(e.origin.member, event::Welcome{AppId{1}, named_, "fcfs", {}});
                            },
@@ -130,7 +131,9 @@ class AgentOfUsers : public testing::Test {
     said.application = "solver";
     return said;
   }
-  MemberId connect(uid_t user) { return agent_->open("n2", Caller{user, 0, false}, sink_).value(); }
+  MemberId connect(uid_t user, const std::string& step = "") {
+    return agent_->open("n2", Caller{user, 0, false, step}, sink_).value();
+  }
   void say(MemberId member, const event::Body& body) {
     std::string frame;
     ASSERT_TRUE(wire::encode(body, frame));
@@ -143,6 +146,7 @@ class AgentOfUsers : public testing::Test {
   }
 
   SlowSink sink_;
+  event::Body heard_;             // by the leader, last
   std::string named_ = "solver";  // what the leader answers
   std::unique_ptr<Agent> agent_;
 };
@@ -159,6 +163,35 @@ TEST_F(AgentOfUsers, NobodyTakesTheNameThatAnotherUserHasNow) {
   EXPECT_TRUE(may_hear(owner, "solver"));
   EXPECT_FALSE(may_hear(before, "solver"));
   EXPECT_TRUE(may_hear(before, "solver-2"));
+}
+
+TEST_F(AgentOfUsers, UserAndStepOfAProgramAreNotWhatItSays) {
+  event::Hello said = hello("slurm:c:1.0");
+  said.user = 0;
+  said.slurm_step = "1.0";
+  say(connect(1001, "77.0"), said);
+  EXPECT_EQ(std::get<event::Hello>(heard_).user, 1001);
+  EXPECT_EQ(std::get<event::Hello>(heard_).slurm_step, "77.0");
+  say(connect(1001), said);
+  EXPECT_EQ(std::get<event::Hello>(heard_).slurm_step, "");
+}
+
+TEST_F(AgentOfUsers, NobodyTellsWhatAnotherJobHolds) {
+  const MemberId member = connect(1001, "77.batch");
+  event::HeldNodes held;
+  held.job = "j";
+  for (const char* allocation : {"77", ""}) {
+    held.allocation = allocation;
+    heard_ = event::Bye{};
+    say(member, held);
+    EXPECT_TRUE(std::holds_alternative<event::HeldNodes>(heard_)) << allocation;
+  }
+  held.allocation = "78";
+  heard_ = event::Bye{};
+  say(member, held);
+  EXPECT_TRUE(std::holds_alternative<event::Bye>(heard_));
+  say(connect(1001), held);
+  EXPECT_TRUE(std::holds_alternative<event::HeldNodes>(heard_)) << "nobody knows its job";
 }
 
 }  // namespace

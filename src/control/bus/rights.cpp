@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/descriptor.hpp"
+#include "bus/slurm_step.hpp"
 #include "event/fields.hpp"
 
 namespace hocket::bus {
@@ -84,8 +85,9 @@ Result<Caller> caller_of(int socket, const Users& users) {
   const auto peer = peer_of(socket);
   if (!peer) return peer.error();
   const bool is_operator = is_trusted(peer.value().user) || (users.operators && is_in_group(socket, *users.operators));
-  const Caller caller{peer.value().user, peer.value().process, is_operator};
+  Caller caller{peer.value().user, peer.value().process, is_operator};
   if (const Status allowed = may_connect(caller, users); !allowed) return allowed.error();
+  caller.step = slurm_step_of(caller.process, caller.user);
   return caller;
 }
 

@@ -27,6 +27,7 @@ struct Caller {
   uid_t user = 0;
   pid_t process = 0;  // 0: not visible, because it has another PID namespace
   bool is_operator = true;
+  std::string step{};  // of Slurm (slurm_step.hpp), "1234.0"; "": none, or not known
 };
 
 // Returns the process at the other end of a Unix socket. Fails if it may not connect.

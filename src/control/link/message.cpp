@@ -118,16 +118,18 @@ Result<Admission> admission_from(std::string_view text) {
 }
 
 std::string text_of(const bus::Caller& caller) {
-  return std::to_string(caller.user) + "\n" + std::to_string(caller.process) + "\n" + (caller.is_operator ? "1" : "0");
+  return std::to_string(caller.user) + "\n" + std::to_string(caller.process) + "\n" + (caller.is_operator ? "1" : "0") +
+         "\n" + caller.step;
 }
 
 Result<bus::Caller> caller_from(std::string_view text) {
-  const auto lines = lines_of(text, 3);
-  if (!lines.empty()) {
+  const auto lines = lines_of(text, 4);
+  if (!lines.empty() && (lines[3].empty() || is_name(lines[3]))) {
     const auto user = number_in<uid_t>(lines[0]);
     const auto process = number_in<pid_t>(lines[1]);
     const auto is_operator = number_in<unsigned>(lines[2]);
-    if (user && process && is_operator && *is_operator <= 1) return bus::Caller{*user, *process, *is_operator == 1};
+    if (user && process && is_operator && *is_operator <= 1)
+      return bus::Caller{*user, *process, *is_operator == 1, std::string{lines[3]}};
   }
   return Error{"an agent did not say whose process has connected"};
 }

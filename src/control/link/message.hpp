@@ -18,7 +18,7 @@
 namespace hocket::link {
 
 // Version of these messages. Both ends must have the same.
-inline constexpr std::int64_t link_version = 3;
+inline constexpr std::int64_t link_version = 4;
 
 enum class MessageKind : std::uint8_t {
   hello = 1,  // agent: who it is (Introduction), the first message

@@ -105,13 +105,16 @@ TEST(LinkMessage, WithANameThatALogCannotShowIsRefused) {
 }
 
 TEST(LinkMessage, SaysWhoseProcessHasConnected) {
-  const auto back = caller_from(text_of(bus::Caller{1000, 42, false}));
+  const auto back = caller_from(text_of(bus::Caller{1000, 42, false, "77.batch"}));
   ASSERT_TRUE(back.ok());
   EXPECT_EQ(back.value().user, 1000U);
   EXPECT_FALSE(back.value().is_operator);
   EXPECT_TRUE(caller_from(text_of(bus::Caller{0, 1, true})).value().is_operator);
   EXPECT_EQ(back.value().process, 42);
-  for (const char* text : {"", "1", "1\n", "\n1", "1\n2", "1\n2\n3", "x\n2\n0", "1\n2x\n0", "-1\n2\n0", "1\n2\n0\n"})
+  EXPECT_EQ(back.value().step, "77.batch");
+  EXPECT_EQ(caller_from("0\n1\n1\n").value().step, "");
+  for (const char* text : {"", "1", "1\n", "\n1\n0\n", "1\n2", "1\n2\n0", "1\n2\n3\n", "x\n2\n0\n", "1\n2x\n0\n",
+                           "-1\n2\n0\n", "1\n2\n0\na b", "1\n2\n0\n7.0\n"})
     EXPECT_FALSE(caller_from(text).ok()) << text;
 }
 

@@ -473,6 +473,8 @@ event::Application Coordinator::describe(const model::Application& application, 
   row.mpi = application.mpi;
   row.node = application.node;
   row.pid = application.pid;
+  row.user = application.user;
+  row.slurm_step = application.slurm_step;
   row.processes = application.computing_processes();
   row.state = model::name_of(application.activity);
   row.since = application.since;

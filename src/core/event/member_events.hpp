@@ -41,6 +41,10 @@ struct Hello {
   std::string file_system{};
   // The member knows delegations: GRANT_IO may carry one. False for older libraries, and for what is no application.
   bool delegations = false;
+  // As peer_pid: whose process it is, -1 if not known; and its step of Slurm, "1234.0", "" if it is in none, or the
+  // node's kernel does not know.
+  std::int64_t user = -1;
+  std::string slurm_step{};
 };
 
 // Requests a grant: a process group is about to start an I/O operation (CLARISSE, section IV-B, step 4). GRANT_IO or

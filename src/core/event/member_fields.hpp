@@ -22,6 +22,8 @@ void fields(E& e, V&& visit) {
   visit("peer_pid", e.peer_pid);
   visit("file_system", e.file_system);
   visit("delegations", e.delegations);
+  visit("user", e.user);
+  visit("slurm_step", e.slurm_step);
 }
 
 template <Of<StartIo> E, class V>

@@ -90,6 +90,8 @@ struct Application {
   std::string weight_by{};            // who chose it (event/chooser.hpp)
   std::string nodes{};                // on which it has cores, "NODE=CORES …"; "": not known
   std::string delegated{};  // targets that are delegated to members of it, "nfs:home, lustre:scratch"; "": none
+  std::int64_t user = -1;   // as in HELLO
+  std::string slurm_step{};
 };
 
 // Describes one I/O server, as the controller knows it. In the answer to LIST it follows the applications.

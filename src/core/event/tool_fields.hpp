@@ -80,6 +80,8 @@ void fields(E& e, V&& visit) {
   visit("weight_by", e.weight_by);
   visit("nodes", e.nodes);
   visit("delegated_targets", e.delegated);
+  visit("user", e.user);
+  visit("slurm_step", e.slurm_step);
 }
 
 template <Of<IoServer> E, class V>

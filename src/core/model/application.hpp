@@ -137,6 +137,8 @@ struct alignas(64) Application {
   std::string mpi;
   std::string node;             // of the first member, like `pid`
   std::int64_t pid = 0;         // as it says
+  std::int64_t user = -1;       // whose it is, as the kernel says; -1: not known
+  std::string slurm_step;       // as in HELLO
   Time arrived{};               // time of the first HELLO
   bool forwards = false;        // the data of its files go through I/O servers, which hold none of them
   std::int64_t nodes = 1;       // compute nodes that it runs on

@@ -51,6 +51,8 @@ Application& Cluster::add_application(const event::Origin& origin, const event::
   application.mpi = hello.mpi;
   application.node = origin.node;
   application.pid = hello.pid;
+  application.user = hello.user;
+  application.slurm_step = hello.slurm_step;
   application.since = application.arrived = now;
   application.forwards = hello.forwards;
   application.nodes = std::clamp<std::int64_t>(hello.compute_nodes, 1, most_nodes);
