@@ -44,7 +44,7 @@ def test_the_stages_of_a_program_are_found(hocket, mpi, built, tmp_path) -> None
     found = stages_of(output)
     assert found["iterations"] == 40
     assert "compute" in found, output.read_text()
-    assert found["compute"]["shares"]["2"] == pytest.approx([0.25, 0.75], abs=0.1)
+    assert found["compute"]["shares"]["2"] == pytest.approx([0.25, 0.75], abs=0.1), output.read_text()
     assert found["allreduce"]["bytes"] == 8
     assert found["allgatherv"]["bytes"] == 3000
     assert found["allgatherv"]["shares"]["2"] == pytest.approx([1 / 3, 2 / 3], abs=1e-4)
