@@ -86,6 +86,20 @@ def test_computing_that_varies_by_itself_has_its_jitter(ranks, tmp_path) -> None
     assert not any(stage.jitter for stage in stages_of(run(script(0))))  # a rank alone waits for nobody
 
 
+@pytest.mark.parametrize("counted", ["computes_s", "starved_s"])
+def test_one_pause_of_the_machine_is_no_computing(counted: str) -> None:
+    """A kernel that knows nothing of the pause counts it as CPU time of the rank that had the core."""
+    bodies = [[Call("MPI_Allreduce", 8, share)] * 40 for share in (0.001, 0.003)]
+    plain = stages_of(run(*bodies))
+    paused = replace(bodies[0][20], **{counted: getattr(bodies[0][20], counted) + 0.1})
+    bodies[0] = [*bodies[0][:20], paused, *bodies[0][21:]]
+    stages = stages_of(run(*bodies))
+    assert [stage.kind for stage in stages] == ["compute", "allreduce"]
+    assert stages[0].cpu_s == pytest.approx(plain[0].cpu_s)
+    assert stages[0].elapsed_s == pytest.approx(plain[0].elapsed_s)
+    assert stages[0].jitter == pytest.approx(0, abs=1e-6)
+
+
 def test_more_ranks_than_cores_may_share_them_again(tmp_path) -> None:
     found = {2: run(*[cg_iteration(0.5) * 20] * 2)}
     assert not read(describe("cg", found, cores=2)[0], tmp_path).oversubscribe
