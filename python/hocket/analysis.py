@@ -24,6 +24,7 @@ from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.forwarded import ForwardedOfServers
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
+from hocket.places import Place, nodes_in, slurm_job
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest, consistent
 from hocket.unstopped import Unstopped
@@ -185,6 +186,8 @@ class Application:
     name: str
     app: int = 0
     job: str = ""
+    allocation: str = ""  # the resource manager's name of its allocation, if `hocket run` has reported one
+    nodes: tuple[str, ...] = ()  # of the members that reported; if it is malleable, those on which it computes
     program: str = ""
     mpi: str = ""
     processes: int = 0  # current number, if it is malleable
@@ -213,6 +216,10 @@ class Application:
     def io_phases(self) -> list[Phase]:
         """Return its I/O phases, without the reports that single processes made of their own I/O."""
         return [phase for phase in self.phases if not phase.of_one_process]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.nodes, slurm_job(self.job) or self.allocation)
 
     @property
     def flop_source(self) -> str:
@@ -360,6 +367,8 @@ class Analysis:
         self.policy = ""  # all policies in force, as one text
         self._replaced: dict[int, str] = {}  # policy before the last SET_POLICY, by tool, until a REFUSED
         self.now_ns = 0
+        self.nodes: set[str] = set()  # of events, and of cores that are given out
+        self._allocations: dict[str, str] = {}  # by job, the name of the allocation in the last HELD_NODES
         self._asked: dict[int, Event] = {}  # HELLO of each member, until its WELCOME
         self._resizes: dict[int, Event] = {}  # RESIZE without an answer yet, by tool
         self._of_member: dict[int, Application] = {}
@@ -368,6 +377,8 @@ class Analysis:
     def feed(self, event: Event) -> None:
         """Add one event or command. Unknown types are ignored."""
         self.now_ns = max(self.now_ns, event.time_ns)
+        if event.node:
+            self.nodes.add(event.node)
         self.about_cores.feed(event)
         self.forwarded.feed(event)
         handler = getattr(self, f"_on_{event.type.lower()}", None)
@@ -380,6 +391,10 @@ class Analysis:
             if application.name == name:
                 return application
         raise KeyError(name)
+
+    @property
+    def has_several_nodes(self) -> bool:
+        return len(self.nodes) > 1
 
     @property
     def start_ns(self) -> int:
@@ -414,12 +429,15 @@ class Analysis:
         else:
             application = Application(event.application, start_ns=event.time_ns)
             self.applications.append(application)
-        self._join(application, event.member)
+        self._join(application, event)
         return application
 
-    def _join(self, application: Application, member: int) -> None:
-        self._of_member[member] = application
-        application.open_members.add(member)
+    def _join(self, application: Application, event: Event) -> None:
+        """Note that the sender of the event is a process of the application."""
+        self._of_member[event.member] = application
+        application.open_members.add(event.member)
+        if event.node and event.node not in application.nodes:
+            application.nodes += (event.node,)
 
     def _on_hello(self, event: Event) -> None:
         self._asked[event.member] = event
@@ -436,6 +454,7 @@ class Analysis:
                 name=event.get("application_given", event.application),
                 app=event.get("app", 0),
                 job=hello["job"],
+                allocation=self._allocations.get(hello["job"], ""),
                 program=hello.get("program", ""),
                 mpi=hello.get("mpi", ""),
                 start_ns=hello.time_ns,
@@ -444,7 +463,7 @@ class Analysis:
         if not application.sizes:  # MALLEABLE and RECONFIGURATION report the size of a malleable application
             application.processes += hello.get("processes", 0)
         application.end_ns = None
-        self._join(application, event.member)
+        self._join(application, hello)
 
     def _on_start_io(self, event: Event) -> None:
         if application := self._application(event):
@@ -600,8 +619,25 @@ class Analysis:
             if application.app == event.get("app", 0) and application.end_ns is None:
                 application.flop_of_profile = event.get("flop_per_iteration", 0.0)
 
+    def _compute_on(self, application: Application, nodes: str) -> None:
+        """Take the nodes of a malleable application, "n1=2 n2=1"; "": it did not report them."""
+        application.nodes = nodes_in(nodes) or application.nodes
+        self.nodes.update(application.nodes)
+
+    def _on_node_cores(self, event: Event) -> None:
+        self.nodes.update(nodes_in(event.get("on_node", "")))
+
+    def _on_held_nodes(self, event: Event) -> None:
+        """Take the allocation of an application that may not have started yet."""
+        job, allocation = event.get("job", ""), event.get("allocation", "")
+        self._allocations[job] = allocation
+        for application in self.applications:
+            if application.job == job:
+                application.allocation = allocation
+
     def _on_malleable(self, event: Event) -> None:
         if application := self._application(event):
+            self._compute_on(application, event.get("nodes", ""))
             application.resized(event.time_ns, event.get("processes", 0))
             application.flop_per_iteration = event.get("flop_per_iteration", 0.0)
 
@@ -615,6 +651,7 @@ class Analysis:
                 application.resized(told.begin_ns, told.sources)
             if told.done:
                 application.resized(told.end_ns, told.targets)
+                self._compute_on(application, event.get("nodes", ""))
 
     def _on_bye(self, event: Event) -> None:
         if application := self._application(event):
@@ -649,16 +686,24 @@ class Analysis:
 
         Applications that have ended since are known already and are left out.
         """
+        place = Place.of_row(event.fields)
+        self.nodes.update(place.nodes)
         same = [a for a in self.applications if a.name == event["application"]]
-        if any(a.end_ns is None or a.app == event.get("app", 0) for a in same):
+        known = [a for a in same if a.end_ns is None or a.app == event.get("app", 0)]
+        for application in known:
+            application.job = application.job or event.get("job", "")
+            application.nodes = application.nodes or place.nodes
+        if known:
             return
-        known = ("job", "program", "mpi", "processes", "app")
-        fields = {key: event[key] for key in known if key in event.fields}
+        keys = ("job", "program", "mpi", "processes", "app")
+        fields = {key: event[key] for key in keys if key in event.fields}
         since = event.get("since_ns", event.time_ns) or event.time_ns
-        self.applications.append(Application(event["application"], start_ns=since, **fields))
+        self.applications.append(Application(event["application"], start_ns=since, nodes=place.nodes, **fields))
 
     def _on_daemon(self, event: Event) -> None:
         self.policy = event.get("policy", self.policy)
+        if event.get("on_node", ""):
+            self.nodes.add(event["on_node"])
         self.now_ns = max(self.now_ns, event.get("now_ns", 0))
 
 
@@ -666,6 +711,8 @@ def analyse(trace: Trace) -> Analysis:
     """Return the analysis of the whole trace. Raises TraceError if its records contradict each other."""
     analysis = Analysis()
     analysis.policy = str(trace.settings.get("policy", ""))
+    if trace.node:
+        analysis.nodes.add(trace.node)
     with collector_at_rest(), consistent(trace):
         for event in trace.events:
             analysis.feed(event)

@@ -65,6 +65,7 @@ class Row:
     comm_s: float = 0.0
     cpu_most_s: float = 0.0
     comm_most_s: float = 0.0
+    place: str = ""  # its nodes, if the run had several, and its job
 
 
 def compare(runs: Sequence[Run], io_alone_s: Mapping[str, float] | None = None) -> list[Row]:
@@ -114,6 +115,7 @@ def _rows(run: Run, alone: dict[str, float]) -> Iterable[Row]:
                 comm_s=spent.comm_s,
                 cpu_most_s=spent.cpu_most_s,
                 comm_most_s=spent.comm_most_s,
+                place=application.place.text(with_nodes=analysis.has_several_nodes),
             )
 
 

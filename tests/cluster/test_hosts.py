@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -38,6 +39,7 @@ def test_jobs_on_two_hosts_take_turns(
     story.awaits("GRANT_IO", application="first")
     second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close", within=within)
     assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
+    check_that_tools_name_the_hosts(cluster, adm)
     go.touch()
     for job in (first, second):
         run = hosts.finish(job, LIMIT_S)
@@ -49,6 +51,19 @@ def test_jobs_on_two_hosts_take_turns(
     assert all(0 <= line["time_ns"] - line["start_ns"] < LIMIT_S * 1e9 for line in phases), phases
     for name in "ab":
         assert (cluster.hosts.store / name).read_bytes() == 1000 * b"A" + 1000 * b"B"
+
+
+def check_that_tools_name_the_hosts(cluster: HostCluster, adm: Host) -> None:
+    """`first` is in I/O on one, and `second` waits on two."""
+    listed = cluster.hocket(adm, "ls").out
+    assert re.search(r"^APPLICATION +NODE +STATE", listed) and re.search(r"^first +one +io +2", listed, re.M), listed
+    assert re.search(r"^second +two +waiting +2", listed, re.M), listed
+    explained = cluster.hocket(adm, "explain")
+    assert explained.out.splitlines()[-1] == "where they run: second (on two), first (on one)", explained
+    live = cluster.hocket(adm, "top", "--once", "--width", "100").out
+    assert "on one · 2 processes" in live and "on two · 2 processes" in live, live
+    waits = cluster.hocket(adm, "events", "--filter", "QUEUED_IO", "--timeout", str(LIMIT_S))  # it comes every second
+    assert re.search(r"second +QUEUED_IO +node=two request=", waits.out), waits
 
 
 def test_a_host_that_is_cut_off_goes_on_alone(

@@ -32,7 +32,7 @@ def variables_of(run: kit.Run) -> dict[str, str]:
 
 
 def test_each_step_is_an_application(mpi: kit.Mpi, built: Callable[..., Path], start_nodes):
-    """It has the names of Slurm, and `hocket ls` shows them."""
+    """It has the names of Slurm, and `hocket ls` shows them and the node."""
     nodes = start_nodes("one")
     script = built("script.c")
     step = nodes.step(mpi, "-n2", script, f"open={SHARED / 'a'}", *HOLD)
@@ -41,7 +41,7 @@ def test_each_step_is_an_application(mpi: kit.Mpi, built: Callable[..., Path], s
     assert asked["application_asked"] == f"{script.name}-{number}.0" and asked["node"] == "one"
     nodes.story.awaits("GRANT_IO", application=f"{script.name}-{number}.0")
     listed = nodes.slurm.run([sys.executable, "-m", "hocket.cli", "ls"])
-    assert re.search(rf"^{script.name}-{number}\.0 +{number}\.0 +io +2", listed.out, re.M), listed
+    assert re.search(rf"^{script.name}-{number}\.0 +{number}\.0 +one +io +2", listed.out, re.M), listed
     (nodes.store / "go").touch()
     run = finish(step)
     assert (run.code, run.out, run.err) == (0, "", "")

@@ -105,7 +105,8 @@ def _group(name: str, rows: Sequence[Row]) -> str:
     for number, row in enumerate(rows):
         first = f'<th scope="rowgroup" rowspan="{len(rows)}">{escape(name)}</th>' if number == 0 else ""
         numbers = "".join(f"<td>{cell}</td>" if cell else '<td class="none">&ndash;</td>' for cell in cells(row)[2:])
-        lines.append(f'<tr>{first}<td class="run">{escape(row.run)}</td>{numbers}</tr>')
+        place = f"<small>{escape(row.place)}</small>" if row.place else ""
+        lines.append(f'<tr>{first}<td class="run">{escape(row.run)}{place}</td>{numbers}</tr>')
     return f"<tbody>{''.join(lines)}</tbody>"
 
 

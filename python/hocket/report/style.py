@@ -27,6 +27,7 @@ th, td { text-align: right; padding: 5px 0 5px 20px; vertical-align: bottom; }
 th { font-weight: 600; font-size: 14px; line-height: 1.3; border-bottom: 1.5px solid var(--ink); }
 th[scope=rowgroup] { border: 0; font-size: 16px; line-height: 1.5; vertical-align: top; white-space: nowrap; }
 td.run { white-space: nowrap; }
+td.run small { display: block; color: var(--soft); font-size: 12.5px; }
 th:first-child, td.run, th.run { text-align: left; }
 th:first-child { padding-left: 0; }
 tbody tr:first-child > * { border-top: 1px solid var(--rule); }

@@ -27,6 +27,7 @@ def from_trace(path: str, at_s: float | None) -> TopModel:
             model.feed(event)
         model.advance(until_ns)
     model.node = trace.node
+    model.analysis.nodes |= {trace.node} - {""}
     return model
 
 

@@ -9,6 +9,7 @@ from hocket.bus import Event, Listing
 from hocket.decisions import PolicyDecision, subject_of, tell
 from hocket.lanes import COMPUTING, Interval
 from hocket.periods import IRREGULAR
+from hocket.places import nodes_of_listing
 from hocket.reconfigurations import Reconfiguration
 
 KEEP_S = 120.0  # past that is kept, for the widest window
@@ -63,6 +64,7 @@ class TopModel:
         for application in listing.applications:
             self.feed(Event("APPLICATION", application))
         self.feed(Event("DAEMON", listing.daemon))
+        self.analysis.nodes |= nodes_of_listing(listing.applications, listing.nodes, listing.daemon)
         running = {str(application["application"]) for application in listing.applications}
         self.analysis.end_all_but(running, int(listing.daemon.get("now_ns", 0)))
 

@@ -175,7 +175,10 @@ def _figures(model: TopModel, application: Application, forecast: Forecast) -> l
     if expansion := model.expansion(application):
         back = f", back at iteration {expansion.return_at_iteration}" if expansion.return_at_iteration else ""
         processes += f" (expanded from {expansion.sources} by {expansion.policy}{back})"
-    facts = [processes] if count else []
+    place = application.place.text(with_nodes=model.analysis.has_several_nodes)
+    facts = [place] if place else []
+    if count:
+        facts.append(processes)
     if forecast.irregular:
         facts.append("no period")
     elif period := with_spread(forecast.period_ns, forecast.period_spread_ns):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 
 from hocket.bus import Bus, ConnectionEndedError, Event
 from hocket.errors import HocketError
+from hocket.places import Place, nodes_of_listing
 from hocket.tables import printable
 from hocket.verbs import help_text, tell
 
@@ -17,6 +19,8 @@ examples:
   hocket events --filter "BYE application=jacobi-a" --timeout 60    # wait until it has ended
 
 A filter is [TYPE] {KEY OP VALUE}, OP one of = != < <= > >= without spaces; --json prints one object a line.
+If the daemon knows of several nodes, node= says which one an event is from; if Slurm's srun has started the
+application, job= has job and step.
 """
 HEAD = ("type", "time_ns", "node", "application", "member")
 
@@ -35,8 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         subscription = bus.subscribe(arguments.filter)
         lost = 0
         try:
+            places = None if arguments.json else Places(bus)
             while (event := subscription.wait(arguments.timeout)) is not None:
-                print(json.dumps(event.as_dict()) if arguments.json else line(event), flush=True)
+                print(line(event, places.known_of(event)) if places else json.dumps(event.as_dict()), flush=True)
                 if not arguments.follow:
                     return 0
                 if bus.events_lost > lost:
@@ -48,9 +53,38 @@ def run(arguments: argparse.Namespace) -> int:
     raise HocketError(f"no event came within {arguments.timeout:g} s")
 
 
-def line(event: Event) -> str:
-    """Return an event as a line: seconds of the node's clock, application, type, and fields."""
-    fields = " ".join(f"{key}={_value(value)}" for key, value in event.flat_fields().items())
+class Places:
+    """The nodes and jobs of the applications of events, as hocketd lists them."""
+
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._nodes: set[str] = set()
+        self._of: dict[str, Place] = {}
+        self._ask()
+
+    def known_of(self, event: Event) -> dict[str, str]:
+        """Return what is to be shown of an event: "node", if there are several, and "job", if there is one."""
+        if event.node:
+            self._nodes.add(event.node)
+        if event.application and event.application not in self._of:
+            self._ask()
+            self._of.setdefault(event.application, Place())  # it has ended already
+        job = self._of[event.application].job if event.application else ""
+        return {"node": event.node if len(self._nodes) > 1 else "", "job": job}
+
+    def _ask(self) -> None:
+        listing = self._bus.list()
+        self._nodes |= nodes_of_listing(listing.applications, listing.nodes, listing.daemon)
+        self._of |= {str(one["application"]): Place.of_row(one) for one in listing.applications}
+
+
+def line(event: Event, place: Mapping[str, str] | None = None) -> str:
+    """Return an event as a line: seconds of the node's clock, application, type, and fields.
+
+    `place`: "node" and "job", which precede the event's own fields; "": not to be shown.
+    """
+    told = {key: value for key, value in (place or {}).items() if value} | event.flat_fields()
+    fields = " ".join(f"{key}={_value(value)}" for key, value in told.items())
     return f"{event.time_ns / 1e9:.6f}  {printable(event.application) or '-':<12}  {event.type:<13}  {fields}".rstrip()
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 
-from hocket.analysis import analyse
-from hocket.bus import Bus, BusError
-from hocket.decisions import Decisions, PolicyDecision, accuracies, collect, tell
+from hocket.analysis import Analysis, analyse
+from hocket.bus import Bus, BusError, Event
+from hocket.decisions import Decisions, PolicyDecision, accuracies, tell
 from hocket.errors import HocketError, UsageError
 from hocket.flop import sources_text
 from hocket.periods import IRREGULAR, irregular_text
+from hocket.places import Place, nodes_of_listing, places_text
 from hocket.tables import duration, printable
 from hocket.trace import last_events, read_trace
 from hocket.verbs import help_text, print_json
@@ -27,6 +28,7 @@ Access to a target: which application waits for another, preempts it, or continu
 costs. Targets are named by their mount point on this node. Cores: what was predicted, what was chosen, what it cost,
 and what resulted. At the end: the errors of the predictions; the source of each application's FLOP (hardware counters,
 a declaration, a profile, or none: then policies count iterations); and the applications whose I/O phases fit no period.
+If there are several nodes, or jobs of Slurm, a line says where the applications of these decisions run, or ran.
 Times are seconds since the daemon, or the recorded run, began.
 """
 LAST = 10
@@ -44,49 +46,85 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.set_defaults(verb=run)
 
 
+@dataclass(frozen=True)
+class Told:
+    """The decisions of a daemon or a trace, and what is known of its applications, by their names."""
+
+    decisions: Decisions
+    flop: dict[str, str]  # sources of the FLOP of malleable applications
+    irregular: list[str]
+    places: dict[str, Place]
+    has_several_nodes: bool
+    zero_ns: int
+    now_ns: int
+
+    def about(self, name: str) -> Told:
+        """Return the same, with the sources and periods of this application only."""
+        flop = {one: source for one, source in self.flop.items() if one == name}
+        return replace(self, flop=flop, irregular=[one for one in self.irregular if one == name])
+
+    def places_of(self, shown: Sequence[PolicyDecision]) -> dict[str, Place]:
+        """Return the places of the applications of these decisions."""
+        names = dict.fromkeys(name for one in shown for name in (one.decided_for, one.because_of))
+        return {name: self.places[name] for name in names if name in self.places}
+
+
 def run(arguments: argparse.Namespace) -> int:
     if arguments.last < 1:
         raise UsageError(f"-n {arguments.last}: give 1 or more")
-    if arguments.trace:
-        trace = read_trace(arguments.trace)
-        analysis = analyse(trace)
-        found, zero_ns, now_ns = analysis.about_cores, trace.start_ns, trace.end_ns
-        applications = analysis.applications
-        flop = {one.name: one.flop_source for one in applications if one.sizes}
-        irregular = [one.name for one in applications if one.irregular]
-        known = {name for one in found.all for name in (one.decided_for, one.because_of)}
-        known |= {event.application for event in trace.events}
-        if arguments.application and arguments.application not in known:
-            raise HocketError(f"no application '{printable(arguments.application)}' in {trace.path}")
-    else:
-        found, flop, irregular, zero_ns, now_ns = _ask(arguments)
-    shown = found.of(arguments.application, arguments.last)
+    told = _read(arguments) if arguments.trace else _ask(arguments)
+    shown = told.decisions.of(arguments.application, arguments.last)
     if arguments.application:
-        flop = {name: source for name, source in flop.items() if name == arguments.application}
-        irregular = [name for name in irregular if name == arguments.application]
+        told = told.about(arguments.application)
     if arguments.json:
-        tell(shown)
-        told = [{**asdict(one), "from": one.sources, "to": one.targets, "text": one.sentence()} for one in shown]
-        for one in told:
-            del one["sources"], one["targets"], one["node"]
-        print_json(
-            {"now_ns": now_ns, "decisions": told, "accuracy": [asdict(one) for one in accuracies(shown)], "flop": flop}
-            | {"irregular": irregular, "leader_place": found.leader_place}
-        )
-    else:
-        if found.leader_place > 1:
-            print(later_leader_text(found.leader_place))
-        print(text_of(shown, zero_ns, now_ns))
-        if words := sources_text(flop):
-            print(printable(words))
-        if words := irregular_text(irregular):
+        _print_json(told, shown)
+        return 0
+    if told.decisions.leader_place > 1:
+        print(later_leader_text(told.decisions.leader_place))
+    print(text_of(shown, told.zero_ns, told.now_ns))
+    where = places_text(told.places_of(shown), told.has_several_nodes)
+    for words in (where, sources_text(told.flop), irregular_text(told.irregular)):
+        if words:
             print(printable(words))
     return 0
 
 
-def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list[str], int, int]:
-    """Return the decisions of the daemon. Their times and costs come from its trace, as far as it can be read."""
-    found = Decisions()
+def _print_json(told: Told, shown: Sequence[PolicyDecision]) -> None:
+    tell(shown)
+    decisions = [{**asdict(one), "from": one.sources, "to": one.targets, "text": one.sentence()} for one in shown]
+    for one in decisions:
+        del one["sources"], one["targets"], one["node"]
+    accuracy = [asdict(one) for one in accuracies(shown)]
+    print_json(
+        {"now_ns": told.now_ns, "decisions": decisions, "accuracy": accuracy, "flop": told.flop}
+        | {"irregular": told.irregular, "leader_place": told.decisions.leader_place}
+        | {"places": {name: asdict(place) for name, place in told.places_of(shown).items()}}
+    )
+
+
+def _read(arguments: argparse.Namespace) -> Told:
+    """Return what the trace tells."""
+    trace = read_trace(arguments.trace)
+    analysis = analyse(trace)
+    applications, found = analysis.applications, analysis.about_cores
+    known = {name for one in found.all for name in (one.decided_for, one.because_of)}
+    known |= {event.application for event in trace.events}
+    if arguments.application and arguments.application not in known:
+        raise HocketError(f"no application '{printable(arguments.application)}' in {trace.path}")
+    return Told(
+        found,
+        {one.name: one.flop_source for one in applications if one.sizes},
+        [one.name for one in applications if one.irregular],
+        {one.name: one.place for one in applications},
+        analysis.has_several_nodes,
+        trace.start_ns,
+        trace.end_ns,
+    )
+
+
+def _ask(arguments: argparse.Namespace) -> Told:
+    """Return what the daemon tells. Times, costs, and places of the past are from its trace, if it can be read."""
+    found, analysis = Decisions(), Analysis()
     with Bus.connect() as bus:
         listing = bus.list()
         found.node = str(listing.daemon.get("on_node", ""))
@@ -98,8 +136,15 @@ def _ask(arguments: argparse.Namespace) -> tuple[Decisions, dict[str, str], list
             found.feed(answer)
     if answer is None:
         raise BusError("hocketd did not answer within 5 s; is it stopped? see 'hocket daemon status'")
-    found.learn_from(collect(last_events(str(answer.get("trace", "")))))
-    return found, flop, irregular, int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+    for event in last_events(str(answer.get("trace", ""))):
+        analysis.feed(event)
+    found.learn_from(analysis.about_cores)
+    for one in listing.applications:
+        analysis.feed(Event("APPLICATION", one))
+    places = {one.name: one.place for one in analysis.applications}
+    nodes = analysis.nodes | nodes_of_listing(listing.applications, listing.nodes, listing.daemon)
+    times = int(answer.get("started_ns", 0)), int(answer.get("now_ns", 0))
+    return Told(found, flop, irregular, places, len(nodes) > 1, *times)
 
 
 def later_leader_text(place: int) -> str:

@@ -9,6 +9,7 @@ from hocket.bus import Bus
 from hocket.io_servers import servers_text
 from hocket.mounts import with_mount_points
 from hocket.periods import IRREGULAR
+from hocket.places import Place, nodes_of_listing
 from hocket.tables import columns, duration, printable, with_spread
 from hocket.verbs import help_text, print_json
 
@@ -23,7 +24,8 @@ spread. If phases of several kinds alternate, it is the period of the whole cycl
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
 processes: a resize is under way. Lines of their own say on which nodes a malleable application has its processes, if
 there are several ("node1=2 node2=1"), and name the I/O servers that are assigned to it ('hocket servers assign'). JOB:
-job and step, if Slurm's srun has started an application (docs/slurm.md). The last lines say how long another
+job and step, if Slurm's srun has started an application (docs/slurm.md). NODE: where it reports, if the daemon knows of
+several nodes; of a malleable application, where it computes. The last lines say how long another
 application would wait at each target in use, or at the parts of it in use, by the policy in force and what is known of
 the applications. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is
 the present); docs/ls.schema.json documents them.
@@ -53,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         targets = [{key: one[key] for key in KEYS_OF_TARGET} for one in waits]
         print_json({"applications": named, "targets": targets, "nodes": listing.nodes, "daemon": listing.daemon})
     elif listing.applications:
-        print(table(listing.applications, listing.daemon["now_ns"]))
+        nodes = nodes_of_listing(listing.applications, listing.nodes, listing.daemon)
+        print(table(listing.applications, listing.daemon["now_ns"], with_nodes=len(nodes) > 1))
         for one in listing.applications:
             if " " in one.get("nodes", ""):
                 print(f"{printable(one['application'])} runs on {printable(one['nodes'])}")
@@ -78,25 +81,21 @@ def wait_text(wait: dict[str, Any]) -> str:
     return f"{where}: another application would wait {wait['wait_ns'] / 1e9:.2f} {spread}, behind {wait['ahead']}"
 
 
-def table(applications: list[dict[str, Any]], now_ns: int) -> str:
-    """Return the list for a terminal."""
+def table(applications: list[dict[str, Any]], now_ns: int, with_nodes: bool = False) -> str:
+    """Return the list for a terminal. `with_nodes`: there are several nodes."""
     any_malleable = any(application.get("malleable") for application in applications)
     more = OF_MALLEABLE if any_malleable else ()
-    jobs = [_slurm_job(application) for application in applications]
-    of_slurm = ("JOB",) if any(jobs) else ()
-    heading = (HEADING[0], *of_slurm, *HEADING[1:3], *more, *HEADING[3:])
+    places = [Place.of_row(application) for application in applications]
+    where = {"JOB": [place.job for place in places]} if any(place.job for place in places) else {}
+    if with_nodes:
+        where["NODE"] = [place.nodes_text() for place in places]
+    heading = (HEADING[0], *where, *HEADING[1:3], *more, *HEADING[3:])
     rows = []
-    for application, job in zip(applications, jobs, strict=True):
+    for number, application in enumerate(applications):
         row = _row(application, now_ns)
-        ids = (job,) if of_slurm else ()
+        ids = [cells[number] for cells in where.values()]
         rows.append((row[0], *ids, *row[1:3], *(_malleable(application) if any_malleable else ()), *row[3:]))
-    return columns(heading, rows, right=range(2 + len(of_slurm), 4 + len(of_slurm) + len(more)))
-
-
-def _slurm_job(application: dict[str, Any]) -> str:
-    """Return job and step of an application that srun has started (src/tools/spank), "1234.0"; "" for others."""
-    parts = str(application.get("job", "")).split(":")
-    return printable(parts[2]) if parts[0] == "slurm" and len(parts) > 2 else ""
+    return columns(heading, rows, right=range(2 + len(where), 4 + len(where) + len(more)))
 
 
 def _malleable(application: dict[str, Any]) -> tuple[str, str]:

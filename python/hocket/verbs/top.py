@@ -19,7 +19,7 @@ examples:
   hocket top --from-trace run.jsonl --at 12.5    # as it was 12.5 s after the trace's start
 
 A lane for each application: the past up to now, its expected I/O phases ahead of now (the daemon predicts them: not in
-a recorded run).
+a recorded run). Below it stand its nodes, if the daemon knows of several, its job, if Slurm started it, and figures.
 """
 
 
@@ -66,6 +66,8 @@ def as_json(model: TopModel) -> dict[str, object]:
     applications = [
         {
             "application": application.name,
+            "nodes": list(application.nodes),
+            "job": application.place.job,
             "processes": application.processes,
             "resizing_to": model.resizing_to(application),
             "state": model.state(application),
