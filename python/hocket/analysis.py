@@ -24,7 +24,7 @@ from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.forwarded import ForwardedOfServers
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
-from hocket.places import Place, nodes_in, slurm_job
+from hocket.places import Place, nodes_in, slurm_job, without_user
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest, consistent
 from hocket.unstopped import Unstopped
@@ -629,7 +629,7 @@ class Analysis:
 
     def _on_held_nodes(self, event: Event) -> None:
         """Take the allocation of an application that may not have started yet."""
-        job, allocation = event.get("job", ""), event.get("allocation", "")
+        job, allocation = event.get("job", ""), without_user(event.get("allocation", ""))
         self._allocations[job] = allocation
         for application in self.applications:
             if application.job == job:

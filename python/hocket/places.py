@@ -5,6 +5,7 @@ On one node without Slurm this says nothing new, so it is left out there.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +43,13 @@ def slurm_job(job: str) -> str:
 
     `job`: the unique name of the run, "slurm:CLUSTER:1234.0".
     """
-    parts = job.split(":")
+    parts = without_user(job).split(":")
     return parts[2] if parts[0] == "slurm" and len(parts) > 2 else ""
+
+
+def without_user(name: str) -> str:
+    """Return the name of a job or allocation as its user gave it. A daemon of all users puts "user N: " before it."""
+    return re.sub(r"^user \d+: ", "", name)
 
 
 def nodes_in(text: str) -> tuple[str, ...]:

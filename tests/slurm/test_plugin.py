@@ -142,8 +142,12 @@ def test_a_user_of_a_daemon_that_is_not_its_own(mpi: kit.Mpi, built: Callable[..
     run = finish(slurm.start([*become, *words], environment_of(mpi) | {"HOME": "/tmp"}))
     assert (run.code, run.out, run.err) == (0, "", "")
     story = TraceOnHost(host)
-    assert re.fullmatch(r"program-\d+\.0", story.awaits("HELLO")["application_asked"])
-    story.awaits("FINISH_IO")
+    name = story.awaits("HELLO")["application_asked"]
+    assert re.fullmatch(r"program-\d+\.0", name)
+    story.awaits("BYE")
+    show = f"{sys.executable} -m hocket.cli top --from-trace /run/hocket/traces/*.jsonl --width 100"
+    shown = host.run(["sh", "-c", show])
+    assert f"job {name.removeprefix('program-')} · 2 processes" in shown.out, shown
 
 
 # ---- steps that run as if there were no hocket ----------------------------------------------------------------------

@@ -89,14 +89,16 @@ def test_views_of_a_trace_show_nodes_if_there_are_several_and_jobs(
 def test_a_malleable_application_is_where_it_computes(tmp_path: Path) -> None:
     one = {"node": "n1", "application": "a", "member": 1}
     grown = {"in": "RECONFIGURATION", "time_ns": 7 * S, **one, "done": True, "sources": 2, "targets": 6}
-    held = {"in": "HELD_NODES", "time_ns": S, "node": "n1", "application": "", "member": 9, "job": "j1"}
+    held = {"in": "HELD_NODES", "time_ns": S, "node": "n1", "application": "", "member": 9, "job": "user 7: j1"}
     events = [
-        {**held, "allocation": "77", "nodes": "n1=2 n3=4"},
+        {**held, "allocation": "user 7: 77", "nodes": "n1=2 n3=4"},
         {"in": "MALLEABLE", "time_ns": 6 * S, **one, "processes": 2, "nodes": "n3=2"},
         {**grown, "nodes": "n3=2 n4=2 n5=2"},
     ]
     for number, nodes in ((2, ("n3",)), (3, ("n3", "n4", "n5"))):
-        trace = read_trace(write_trace(tmp_path / f"{number}.jsonl", ("j1", "j2"), ("n1", "n1"), *events[:number]))
+        trace = read_trace(
+            write_trace(tmp_path / f"{number}.jsonl", ("user 7: j1", "j2"), ("n1", "n1"), *events[:number])
+        )
         assert analyse(trace).named("a").place == Place(nodes, "77")
     assert Place(("n3", "n4", "n5"), "77").text(with_nodes=True) == "on n3 and 2 more, job 77"
 
@@ -110,6 +112,7 @@ def test_names_in_events() -> None:
     assert (slurm_job(STEP), slurm_job("slurm:c:9_7.0:1"), slurm_job("n1-77-5"), slurm_job("slurm:")) == (
         "1234.0", "9_7.0", "", ""
     )  # fmt: skip
+    assert slurm_job(f"user 1000: {STEP}") == "1234.0", "a daemon of all users names jobs so"
     assert nodes_in("n1=2 n2=1 n3") == ("n1", "n2", "n3")
     assert Place(("n\x1b[2J",), "1\n").text(with_nodes=True) == "on n?[2J, job 1?"
 
