@@ -24,7 +24,7 @@ from hocket.flop import COUNTERS, DECLARED, PROFILE, UNKNOWN
 from hocket.forwarded import ForwardedOfServers
 from hocket.lanes import COMPUTING, IO, WAITING, Interval, overlaps, overlay
 from hocket.periods import IRREGULAR
-from hocket.places import Place, nodes_in, slurm_job, without_user
+from hocket.places import Place, nodes_in, other_user, slurm_job, without_user
 from hocket.reconfigurations import Reconfiguration
 from hocket.trace import Trace, collector_at_rest, consistent
 from hocket.unstopped import Unstopped
@@ -186,6 +186,8 @@ class Application:
     name: str
     app: int = 0
     job: str = ""
+    slurm_step: str = ""
+    user: int = -1  # -1: not known
     allocation: str = ""  # the resource manager's name of its allocation, if `hocket run` has reported one
     nodes: tuple[str, ...] = ()  # of the members that reported; if it is malleable, those on which it computes
     program: str = ""
@@ -219,7 +221,8 @@ class Application:
 
     @property
     def place(self) -> Place:
-        return Place(self.nodes, slurm_job(self.job) or self.allocation)
+        told = {"slurm_step": self.slurm_step, "job": self.job}
+        return Place(self.nodes, slurm_job(told) or self.allocation, other_user(self.user))
 
     @property
     def flop_source(self) -> str:
@@ -454,6 +457,8 @@ class Analysis:
                 name=event.get("application_given", event.application),
                 app=event.get("app", 0),
                 job=hello["job"],
+                slurm_step=hello.get("slurm_step", ""),
+                user=hello.get("user", -1),
                 allocation=self._allocations.get(hello["job"], ""),
                 program=hello.get("program", ""),
                 mpi=hello.get("mpi", ""),
@@ -692,10 +697,12 @@ class Analysis:
         known = [a for a in same if a.end_ns is None or a.app == event.get("app", 0)]
         for application in known:
             application.job = application.job or event.get("job", "")
+            application.slurm_step = application.slurm_step or event.get("slurm_step", "")
+            application.user = event.get("user", application.user)
             application.nodes = application.nodes or place.nodes
         if known:
             return
-        keys = ("job", "program", "mpi", "processes", "app")
+        keys = ("job", "slurm_step", "user", "program", "mpi", "processes", "app")
         fields = {key: event[key] for key in keys if key in event.fields}
         since = event.get("since_ns", event.time_ns) or event.time_ns
         self.applications.append(Application(event["application"], start_ns=since, nodes=place.nodes, **fields))

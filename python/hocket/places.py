@@ -1,10 +1,11 @@
-"""Shows where applications run: their nodes, and the job of Slurm, as far as events say.
+"""Shows where applications run, and whose they are: nodes, the job of Slurm, the user, as far as events say.
 
-On one node without Slurm this says nothing new, so it is left out there.
+On one node without Slurm, and of the own user's applications, this says nothing new, so it is left out there.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -17,34 +18,54 @@ NAMED = 2  # number of nodes that are named; of more, only the first
 
 @dataclass(frozen=True)
 class Place:
-    """The nodes and the job of one application."""
+    """The nodes, the job and the user of one application."""
 
     nodes: tuple[str, ...] = ()
     job: str = ""  # number and step of Slurm's job, "1234.0"; "1234": the step is not known; "": no job is known
+    user: str = ""  # "": the one of this process, or not known
 
     @classmethod
     def of_row(cls, application: Mapping[str, Any]) -> Place:
         """Return the place of an application that LIST describes."""
         nodes = nodes_in(str(application.get("nodes", ""))) or (str(application.get("on_node", "")),)
-        return cls(tuple(filter(None, nodes)), slurm_job(str(application.get("job", ""))))
+        return cls(tuple(filter(None, nodes)), slurm_job(application), other_user(int(application.get("user", -1))))
 
     def nodes_text(self) -> str:
         """Return "n1", "n1 n2", or "n1 and 3 more"; "": not known."""
         return " ".join(self.nodes) if len(self.nodes) <= NAMED else f"{self.nodes[0]} and {len(self.nodes) - 1} more"
 
     def text(self, with_nodes: bool) -> str:
-        """Return "on n1, job 1234.0", or the part of it that is known. `with_nodes`: there are several nodes."""
-        told = [f"on {self.nodes_text()}"] if with_nodes and self.nodes else []
-        return printable(", ".join([*told, f"job {self.job}"] if self.job else told))
+        """Return "on n1, job 1234.0, of ada", or what is known of it. `with_nodes`: there are several nodes."""
+        known = (
+            f"on {self.nodes_text()}" if with_nodes and self.nodes else "",
+            f"job {self.job}" if self.job else "",
+            f"of {self.user}" if self.user else "",
+        )
+        return printable(", ".join(filter(None, known)))
 
 
-def slurm_job(job: str) -> str:
-    """Return job and step of an application that srun has started (src/tools/spank); "" for others.
+def slurm_job(fields: Mapping[str, Any]) -> str:
+    """Return job and step of an application, by the fields of its HELLO or of a row of LIST; "": none is known.
 
-    `job`: the unique name of the run, "slurm:CLUSTER:1234.0".
+    The kernel knows it where Slurm uses control groups. Else the unique name of the run tells it, if srun has started
+    the application (src/tools/spank): "slurm:CLUSTER:1234.0".
     """
-    parts = without_user(job).split(":")
+    if step := str(fields.get("slurm_step", "")):
+        return step
+    parts = without_user(str(fields.get("job", ""))).split(":")
     return parts[2] if parts[0] == "slurm" and len(parts) > 2 else ""
+
+
+def other_user(number: int) -> str:
+    """Return the name of a user by its number; "" for the one of this process, and for -1."""
+    import pwd  # late: most programs have the own user's applications only
+
+    if number in (-1, os.getuid()):
+        return ""
+    try:
+        return pwd.getpwuid(number).pw_name
+    except (KeyError, OverflowError):
+        return str(number)
 
 
 def without_user(name: str) -> str:
@@ -66,6 +87,6 @@ def nodes_of_listing(
 
 
 def places_text(places: Mapping[str, Place], with_nodes: bool) -> str:
-    """Return "where they run: a (on n1, job 1234.0), b (on n2)" for applications and their places; "" for none."""
+    """Return "where they run: a (on n1, job 1234.0), b (on n2, of ada)" for the places of applications; "" for none."""
     told = [f"{name} ({words})" for name, place in places.items() if (words := place.text(with_nodes))]
     return f"where they run: {', '.join(told)}" if told else ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -83,7 +85,7 @@ def test_views_of_a_trace_show_nodes_if_there_are_several_and_jobs(
     assert all(f"run<small>{where}</small>" in page for where in (of_a, of_b) if where)
     assert main(["explain", "--json", "--trace", str(trace)]) == 0
     job = "1234.0" if jobs[0] == STEP else ""
-    assert json.loads(capsys.readouterr().out)["places"]["a"] == {"nodes": [nodes[0]], "job": job}
+    assert json.loads(capsys.readouterr().out)["places"]["a"] == {"nodes": [nodes[0]], "job": job, "user": ""}
 
 
 def test_a_malleable_application_is_where_it_computes(tmp_path: Path) -> None:
@@ -109,10 +111,10 @@ def test_processes_of_several_nodes_are_one_application(tmp_path: Path) -> None:
 
 
 def test_names_in_events() -> None:
-    assert (slurm_job(STEP), slurm_job("slurm:c:9_7.0:1"), slurm_job("n1-77-5"), slurm_job("slurm:")) == (
-        "1234.0", "9_7.0", "", ""
-    )  # fmt: skip
-    assert slurm_job(f"user 1000: {STEP}") == "1234.0", "a daemon of all users names jobs so"
+    jobs = [slurm_job({"job": job}) for job in (STEP, "slurm:c:9_7.0:1", "n1-77-5", "slurm:")]
+    assert jobs == ["1234.0", "9_7.0", "", ""]
+    assert slurm_job({"job": f"user 1000: {STEP}"}) == "1234.0", "a daemon of all users names jobs so"
+    assert slurm_job({"job": STEP, "slurm_step": "77.batch"}) == "77.batch", "the kernel knows better"
     assert nodes_in("n1=2 n2=1 n3") == ("n1", "n2", "n3")
     assert Place(("n\x1b[2J",), "1\n").text(with_nodes=True) == "on n?[2J, job 1?"
 
@@ -133,17 +135,44 @@ def test_ls_has_a_column_of_nodes_if_there_are_several(hocketd: StandIn, capsys)
     assert "b            n3 and 2 more  io" in shown(capsys, "ls")
 
 
+def test_applications_of_other_users_are_told(hocketd: StandIn, capsys, tmp_path: Path) -> None:
+    """Those of the own user, and of users whom nobody knows, are not: then the list says nothing of users."""
+    figures = {"state": "io", "processes": 2, "phases": 1, "last_io_end_ns": 0, "wait_ns": 0, "period_ns": 0}
+    figures |= {"period_spread_ns": 0, "next_start_ns": 0, "target": "", "parts": "", "since_ns": 1}
+    own = {"application": "a", "job": "j", "on_node": "node1", "user": os.getuid(), **figures}
+    hocketd.daemon |= {"now_ns": S}
+    hocketd.applications = [own, own | {"application": "b", "user": -1}]
+    assert "USER" not in shown(capsys, "ls")
+    name = pwd.getpwall()[1].pw_name
+    other = own | {"application": "b", "user": pwd.getpwnam(name).pw_uid, "slurm_step": "77.0"}
+    hocketd.applications = [own, other, own | {"application": "c", "user": 2**31 - 2}]
+    listed = [one.split()[:4] for one in shown(capsys, "ls").splitlines()]
+    assert listed == [
+        ["APPLICATION", "USER", "JOB", "STATE"], ["a", "io", "2", "1"], ["b", name, "77.0", "io"],
+        ["c", str(2**31 - 2), "io", "2"],
+    ]  # fmt: skip
+    with Bus.connect(hocketd.socket) as bus:
+        assert Places(bus).known_of(Event("START_IO", {}, S, "node1", "b"))["user"] == name
+    hello, welcome = joins(1, "a", "j1", "n1")
+    trace = write_trace(tmp_path / "run.jsonl", ("j1", "j2"), ("n1", "n1"))
+    lines = trace.read_text().splitlines(keepends=True)
+    stamped = json.dumps(hello | {"user": other["user"], "slurm_step": "77.0"}) + "\n"
+    trace.write_text("".join([lines[0], stamped, json.dumps(welcome) + "\n", *lines[3:]]))
+    assert analyse(read_trace(trace)).named("a").place.text(with_nodes=False) == f"job 77.0, of {name}"
+
+
 def test_events_show_what_hocketd_lists_of_their_applications(hocketd: StandIn) -> None:
     hocketd.applications = [{"application": "a", "job": STEP, "on_node": "node1"}]
     with Bus.connect(hocketd.socket) as bus:
         places = Places(bus)
-        assert places.known_of(Event("START_IO", {}, S, "node1", "a")) == {"node": "", "job": "1234.0"}
+        own = {"user": ""}
+        assert places.known_of(Event("START_IO", {}, S, "node1", "a")) == {"node": "", "job": "1234.0"} | own
         hocketd.applications.append({"application": "b", "job": "slurm:c:5.1", "on_node": "n2"})
-        assert places.known_of(Event("WELCOME", {}, S, "n2", "b")) == {"node": "n2", "job": "5.1"}
-        assert places.known_of(Event("START_IO", {}, S, "node1", "a")) == {"node": "node1", "job": "1234.0"}
+        assert places.known_of(Event("WELCOME", {}, S, "n2", "b")) == {"node": "n2", "job": "5.1"} | own
+        assert places.known_of(Event("START_IO", {}, S, "node1", "a")) == {"node": "node1", "job": "1234.0"} | own
         asked = len(hocketd.events("LIST"))
         for _ in range(3):
-            assert places.known_of(Event("BYE", {}, S, "n2", "ended")) == {"node": "n2", "job": ""}
+            assert places.known_of(Event("BYE", {}, S, "n2", "ended")) == {"node": "n2", "job": ""} | own
         assert len(hocketd.events("LIST")) == asked + 1, "an application that has ended is asked for once"
 
 

@@ -63,14 +63,14 @@ class Places:
         self._ask()
 
     def known_of(self, event: Event) -> dict[str, str]:
-        """Return what is to be shown of an event: "node", if there are several, and "job", if there is one."""
+        """Return what is to be shown of an event: "node", if there are several, "job", and "user" of others."""
         if event.node:
             self._nodes.add(event.node)
         if event.application and event.application not in self._of:
             self._ask()
             self._of.setdefault(event.application, Place())  # it has ended already
-        job = self._of[event.application].job if event.application else ""
-        return {"node": event.node if len(self._nodes) > 1 else "", "job": job}
+        place = self._of[event.application] if event.application else Place()
+        return {"node": event.node if len(self._nodes) > 1 else "", "job": place.job, "user": place.user}
 
     def _ask(self) -> None:
         listing = self._bus.list()
@@ -81,7 +81,7 @@ class Places:
 def line(event: Event, place: Mapping[str, str] | None = None) -> str:
     """Return an event as a line: seconds of the node's clock, application, type, and fields.
 
-    `place`: "node" and "job", which precede the event's own fields; "": not to be shown.
+    `place`: "node", "job" and "user", which precede the event's own fields; "": not to be shown.
     """
     told = {key: value for key, value in (place or {}).items() if value} | event.flat_fields()
     fields = " ".join(f"{key}={_value(value)}" for key, value in told.items())

@@ -23,12 +23,12 @@ spread. If phases of several kinds alternate, it is the period of the whole cycl
 "irregular": the phases fit no period. next: the expected start of the next I/O phase. If an application is malleable
 ('hocket resize'), two more columns show how many of its processes sleep, and how often it was resized; "2 → 4"
 processes: a resize is under way. Lines of their own say on which nodes a malleable application has its processes, if
-there are several ("node1=2 node2=1"), and name the I/O servers that are assigned to it ('hocket servers assign'). JOB:
-job and step, if Slurm's srun has started an application (docs/slurm.md). NODE: where it reports, if the daemon knows of
-several nodes; of a malleable application, where it computes. The last lines say how long another
-application would wait at each target in use, or at the parts of it in use, by the policy in force and what is known of
-the applications. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of "daemon" is
-the present); docs/ls.schema.json documents them.
+there are several ("node1=2 node2=1"), and name the I/O servers that are assigned to it ('hocket servers assign'). USER:
+of applications that are not yours. JOB: job and step, if Slurm runs an application (docs/slurm.md). NODE: where it
+reports, if the daemon knows of several nodes; of a malleable application, where it computes. The last lines say how
+long another application would wait at each target in use, or at the parts of it in use, by the policy in force and what
+is known of the applications. --json gives all fields, times in nanoseconds of the node's monotonic clock ("now_ns" of
+"daemon" is the present); docs/ls.schema.json documents them.
 """
 HEADING = ("APPLICATION", "STATE", "PROCESSES", "PHASES", "PERIOD", "LAST I/O", "WAITED", "NEXT")
 KEYS_OF_TARGET = ("target", "parts", "wait_ns", "uncertainty_ns", "ahead")
@@ -86,9 +86,12 @@ def table(applications: list[dict[str, Any]], now_ns: int, with_nodes: bool = Fa
     any_malleable = any(application.get("malleable") for application in applications)
     more = OF_MALLEABLE if any_malleable else ()
     places = [Place.of_row(application) for application in applications]
-    where = {"JOB": [place.job for place in places]} if any(place.job for place in places) else {}
-    if with_nodes:
-        where["NODE"] = [place.nodes_text() for place in places]
+    known = {
+        "USER": [place.user for place in places],
+        "JOB": [place.job for place in places],
+        "NODE": [place.nodes_text() if with_nodes else "" for place in places],
+    }
+    where = {name: cells for name, cells in known.items() if any(cells)}
     heading = (HEADING[0], *where, *HEADING[1:3], *more, *HEADING[3:])
     rows = []
     for number, application in enumerate(applications):
