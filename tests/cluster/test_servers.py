@@ -15,7 +15,7 @@ import hosts
 import pytest
 import runtime_kit as kit
 from daemon_kit import START_LIMIT_S
-from host_cluster import LIMIT_S, RUNTIME, HostCluster, spread, variables
+from host_cluster import LIMIT_S, RUNTIME, HostCluster, on_host, spread, variables
 from hosts import SHARED, Host, Hosts
 from put_get_kit import MIB, NO_SERVER, Program, noise
 
@@ -105,11 +105,6 @@ def await_state(cluster: HostCluster, name: str, *states: str, where: str = "adm
     except AssertionError as error:
         raise AssertionError(f"{error}, not '{found['state']}'; logs:\n{logs(cluster)}") from None
     return found
-
-
-def on_host(host: Host, path: Path) -> Path:
-    """Return the path at which this process finds a file of the host."""
-    return Path(f"/proc/{host.first}/root{path}")
 
 
 def process_of(host: Host, pid: int) -> Path:

@@ -43,6 +43,37 @@ def test_hosts_reach_each_other_by_their_names(start_hosts: Callable[..., hosts.
     assert hosts.finish(listener).out == "text\n"
 
 
+ANSWERS = """
+import socket
+listener = socket.create_server(("", 7000))
+print("ready", flush=True)
+while True:
+    listener.accept()[0].close()
+"""
+REACHES = "import socket, sys; socket.create_connection((sys.argv[1], 7000), 1)"
+
+
+def test_parted_hosts_reach_each_other_on_their_side_alone(start_hosts: Callable[..., hosts.Hosts]):
+    three = start_hosts("one", "two", "three")
+    for host in three:
+        assert hosts.first_line(host.start([sys.executable, "-c", ANSWERS]), hosts.LIMIT_S) == "ready\n"
+
+    def pairs_that_reach() -> set[str]:
+        """Return pairs of hosts of which the first one reaches the second one."""
+        tries = {
+            f"{host.name} {other.name}": host.start([sys.executable, "-c", REACHES, other.name])
+            for host in three
+            for other in three
+            if host is not other
+        }
+        return {pair for pair, process in tries.items() if hosts.finish(process).code == 0}
+
+    three.part("one", "two")
+    assert pairs_that_reach() == {"one two", "two one"}
+    three.reunite()
+    assert len(pairs_that_reach()) == 6
+
+
 @pytest.mark.parametrize("how", [(), ("late",)], ids=["through", "late"])
 def test_an_open_sees_what_another_host_has_closed(how: tuple[str, ...], start_hosts: Callable[..., hosts.Hosts]):
     pair = start_hosts("one", "two", how=how)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,20 @@ from story import Story
 
 LIMIT_S = 40
 RUNTIME = Path("/run/hocket")
-LEADER_ADDRESS = f"{hosts.NETWORK}.1:7117"
+LEADER_PORT = 7117
+LEADER_ADDRESS = f"{hosts.NETWORK}.1:{LEADER_PORT}"
+
+
+def on_host(host: Host, path: Path) -> Path:
+    """Return the path at which this process finds a file of the host, by the process that keeps the host's mounts."""
+    return Path(f"/proc/{host.first}/root{path}")
 
 
 class TraceOnHost(Story):
-    """The trace of the daemon of a host, through the process that keeps the host's mounts."""
+    """The trace of the daemon of a host."""
 
     def __init__(self, host: Host, runtime: Path = RUNTIME) -> None:
-        found = sorted(Path(f"/proc/{host.first}/root{runtime}/traces").glob("*.jsonl"))
+        found = sorted(on_host(host, runtime / "traces").glob("*.jsonl"))
         self._file = found[-1].open()
         self._part = ""
         self.lines = []
@@ -75,8 +82,14 @@ class HostCluster:
     def lead(self, host: Host, *options: str) -> subprocess.Popen:
         return self.daemon(host, "--leader", "--key", "/run/key", *options)
 
-    def join(self, host: Host, within: tuple[str, ...] = ()) -> subprocess.Popen:
-        return self.daemon(host, "--agent", "--leaders", LEADER_ADDRESS, "--key", "/run/key", within=within)
+    def join(
+        self, host: Host, within: tuple[str, ...] = (), leaders: Sequence[str] = (LEADER_ADDRESS,)
+    ) -> subprocess.Popen:
+        return self.daemon(host, "--agent", "--leaders", " ".join(leaders), "--key", "/run/key", within=within)
+
+    def log(self, host: Host) -> str:
+        """Return the log of the daemon of the host."""
+        return on_host(host, RUNTIME / "hocketd.log").read_text()
 
     def job(self, host: Host, name: str, mpi: kit.Mpi, *program: Any, within: tuple[str, ...] = ()) -> subprocess.Popen:
         mpiexec, environment = mpi.command(2, list(program), preload="", settings={})

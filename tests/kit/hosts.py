@@ -254,7 +254,7 @@ class Hosts:
             stderr=subprocess.PIPE,
         )
         self._processes.append(outer)
-        switch = _only_child(outer.pid)
+        switch = self._switch = _only_child(outer.pid)
         started = {name: self._start_first(switch, name) for name in addresses}
         commands = ["link add br0 type bridge", "link set br0 up", "link set lo up"]
         for number, (name, process) in enumerate(started.items(), 1):
@@ -267,6 +267,19 @@ class Hosts:
         self._ip(switch, commands)
         for host in self:
             self._ip(host.first, [f"addr add {host.address}/24 dev eth0", "link set eth0 up", "link set lo up"])
+
+    def part(self, *names: str) -> None:
+        """Give these hosts a network of their own: packets between them and the others are lost without a word."""
+        ports = [f"link set {self._port(name)} master br1" for name in names]
+        self._ip(self._switch, ["link add br1 type bridge", "link set br1 up", *ports])
+
+    def reunite(self) -> None:
+        """Give all hosts one network again."""
+        ports = [f"link set {self._port(name)} master br0" for name in self._hosts]
+        self._ip(self._switch, [*ports, "link del br1"])
+
+    def _port(self, name: str) -> str:
+        return f"port{list(self._hosts).index(name) + 1}"
 
     def _start_first(self, switch: int, name: str) -> subprocess.Popen:
         """Start the first process of a host inside the network and process namespace of all."""
