@@ -66,6 +66,42 @@ def check_that_tools_name_the_hosts(cluster: HostCluster, adm: Host) -> None:
     assert re.search(r"second +QUEUED_IO +node=two request=", waits.out), waits
 
 
+def test_two_hosts_of_one_name_are_told_apart(
+    mpi: kit.Mpi, built: Callable[..., Path], start_cluster: Callable[..., HostCluster]
+):
+    """The later one gets a part of its identity behind its name. Programs on both take turns."""
+    cluster = start_cluster("adm", "one", "two")
+    adm, one, two = cluster.hosts
+    assert two.run(["hostname", "one"]).code == 0
+    cluster.lead(adm, "--policy", "fcfs")
+    cluster.join(one), cluster.join(two)
+    story, script = TraceOnHost(adm), built("script.c")
+    actions = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
+    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions)
+    story.awaits("GRANT_IO", application="first")
+    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close")
+    assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
+
+    listed = json.loads(cluster.hocket(two, "ls", "--json").out)["applications"]
+    nodes = {application["application"]: application["on_node"] for application in listed}
+    assert nodes["first"] == "one" and re.fullmatch(r"one~[0-9a-f]{8}", nodes["second"]), nodes
+    shown = {line.split()[0]: line.split()[1] for line in cluster.hocket(one, "ls").out.splitlines()}
+    assert shown["APPLICATION"] == "NODE" and nodes.items() <= shown.items(), shown
+    status = cluster.hocket(two, "daemon", "status").out
+    assert "agents        2\n" in status, status
+    for node in ("adm", *nodes.values()):
+        assert f"cores         {node}: " in status, status
+
+    (cluster.hosts.store / "go").touch()
+    for job in (first, second):
+        run = hosts.finish(job, LIMIT_S)
+        assert (run.code, run.out, run.err) == (0, "", "")
+    story.awaits("BYE", application="second")
+    assert [kind for kind, _ in granted(story, "first", "second")] == 2 * ["GRANT_IO", "FINISH_IO"]
+    for name in "ab":
+        assert (cluster.hosts.store / name).read_bytes() == 1000 * b"A" + 1000 * b"B"
+
+
 def test_a_host_that_is_cut_off_goes_on_alone(
     mpi: kit.Mpi, built: Callable[..., Path], start_cluster: Callable[..., HostCluster]
 ):
