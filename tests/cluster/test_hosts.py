@@ -20,24 +20,27 @@ from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, spread, var
 from hosts import SHARED, Host, Hosts
 
 pytestmark = pytest.mark.timeout(180)
-ANOTHER_CLOCK = ["unshare", "--time", "--monotonic", "500000", "--boottime", "500000", "--fork"]
+AHEAD = ["unshare", "--time", "--monotonic", "500000", "--boottime", "500000", "--fork"]
 
 
-@pytest.mark.parametrize("within", [(), tuple(ANOTHER_CLOCK)], ids=["one clock", "another clock"])
+@pytest.mark.parametrize(
+    "ahead", [(), ("two",), ("adm", "one")], ids=["one clock", "a clock is ahead", "a clock is behind"]
+)
 def test_jobs_on_two_hosts_take_turns(
-    within: tuple[str, ...], mpi: kit.Mpi, built: Callable[..., Path], start_cluster: Callable[..., HostCluster]
+    ahead: tuple[str, ...], mpi: kit.Mpi, built: Callable[..., Path], start_cluster: Callable[..., HostCluster]
 ):
-    """Device numbers differ, and on the third host the clock is days ahead."""
+    """Device numbers differ, and the clock of the third host is days ahead of the others, or behind them."""
     cluster = start_cluster("adm", "one", "two")
     adm, one, two = cluster.hosts
-    cluster.lead(adm, "--policy", "fcfs")
-    cluster.join(one), cluster.join(two, within)
+    clock = {host.name: tuple(AHEAD) if host.name in ahead else () for host in cluster.hosts}
+    cluster.lead(adm, "--policy", "fcfs", within=clock["adm"])
+    cluster.join(one, clock["one"]), cluster.join(two, clock["two"])
     story, script = TraceOnHost(adm), built("script.c")
     go = cluster.hosts.store / "go"
     actions = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
-    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions)
+    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions, within=clock["one"])
     story.awaits("GRANT_IO", application="first")
-    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close", within=within)
+    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close", within=clock["two"])
     assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
     check_that_tools_name_the_hosts(cluster, adm)
     go.touch()
@@ -48,6 +51,7 @@ def test_jobs_on_two_hosts_take_turns(
     assert [kind for kind, _ in granted(story, "first", "second")] == 2 * ["GRANT_IO", "FINISH_IO"]
     assert {line["node"] for line in story.all("START_IO")} == {"one", "two"}
     phases = story.all("IO_PHASE")
+    assert {line["application"] for line in phases} == {"first", "second"}
     assert all(0 <= line["time_ns"] - line["start_ns"] < LIMIT_S * 1e9 for line in phases), phases
     for name in "ab":
         assert (cluster.hosts.store / name).read_bytes() == 1000 * b"A" + 1000 * b"B"

@@ -79,8 +79,8 @@ class HostCluster:
             assert "listens on" in line, f"hocketd on {host.name} did not start: {line!r}"
         return process
 
-    def lead(self, host: Host, *options: str) -> subprocess.Popen:
-        return self.daemon(host, "--leader", "--key", "/run/key", *options)
+    def lead(self, host: Host, *options: str, within: tuple[str, ...] = ()) -> subprocess.Popen:
+        return self.daemon(host, "--leader", "--key", "/run/key", *options, within=within)
 
     def join(
         self, host: Host, within: tuple[str, ...] = (), leaders: Sequence[str] = (LEADER_ADDRESS,)
