@@ -170,8 +170,16 @@ def test_a_program_without_a_leader_runs_uncoordinated(
     run = kit.finish(
         cluster.job("n1", "solver", mpi, built("script.c"), f"open={tmp_path / 'a'}", "write=1000", "close")
     )
-    assert (run.code, run.out) == (0, "") and "uncoordinated" in run.err, run.err
+    assert (run.code, run.out) == (0, "") and "uncoordinated" in run.err and run.err.count("\n") == 1, run.err
     assert (tmp_path / "a").read_bytes() == 1000 * b"A" + 1000 * b"B"
+
+
+def test_whoever_asks_for_cores_is_told_that_no_leader_answers(cluster: Cluster):
+    cluster.join("n1")
+    program = [str(kit.MPICH / "bin" / "mpiexec"), "-n", "2", "true"]
+    run = cluster.hocket("n1", "run", "--wait-for-cores", "1", "--", *program)
+    assert (run.code, run.out) == (0, "") and "starting without asking for cores" in run.err, run.err
+    assert cluster.hocket("n1", "run", "--", *program) == kit.Run(0, "", ""), "it does no I/O"
 
 
 def test_tools_on_any_node_show_and_steer_all(cluster: Cluster):

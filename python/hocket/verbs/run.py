@@ -65,10 +65,9 @@ def add(parsers: argparse._SubParsersAction) -> None:
     parser.add_argument(
         "--wait-for-cores",
         type=float,
-        default=CORES_WAIT_S,
         metavar="S",
         help="longest wait in seconds for cores that expanded applications return before this one starts; 0: none "
-        "(default: %(default)g)",
+        f"(default: {CORES_WAIT_S:g})",
     )
     parser.add_argument("--trace", metavar="FILE", help="file for the daemon's trace, if this run starts the daemon")
     parser.add_argument("--mpi", choices=(mpi.MPICH, mpi.OPENMPI), help="the MPI, if the launcher does not show it")
@@ -86,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("no command given; write 'hocket run -- mpiexec -n 4 ./app'")
     if arguments.name and not arguments.name.isprintable():
         raise UsageError(f"--name {arguments.name!r}: a name has no line breaks and no control characters")
-    if not 0 <= arguments.wait_for_cores <= LONGEST_WAIT_S:
+    if not 0 <= _cores_wait_s(arguments) <= LONGEST_WAIT_S:
         raise UsageError(f"--wait-for-cores {arguments.wait_for_cores:g}: give 0 to {LONGEST_WAIT_S:g} seconds")
     job = mpi.examine(command, arguments.mpi)
     environment = dict(os.environ)
@@ -219,17 +218,21 @@ def _have_daemon(arguments: argparse.Namespace) -> bool:
     return started
 
 
+def _cores_wait_s(arguments: argparse.Namespace) -> float:
+    return CORES_WAIT_S if arguments.wait_for_cores is None else arguments.wait_for_cores
+
+
 def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[str, str]) -> None:
     """Ask hocketd for cores, and wait while expanded applications return theirs.
 
     hocketd answers at once if no core is missing or none comes back. Ctrl-C ends the wait, and nothing is started.
     """
     processes = arguments.processes or mpi.processes_of(job.command)
-    if processes is None or arguments.wait_for_cores == 0:
+    limit_s = _cores_wait_s(arguments)
+    if processes is None or limit_s == 0:
         return
     from hocket.bus import Bus, BusError  # late, as in _have_daemon
 
-    limit_s = arguments.wait_for_cores
     request = {"job": environment["HOCKET_JOB"], "application_asked": environment["HOCKET_NAME"]}
     try:
         with Bus.connect() as bus:
@@ -244,7 +247,9 @@ def _await_cores(arguments: argparse.Namespace, job: mpi.Job, environment: dict[
             if answer is None:
                 tell("hocketd did not say whether cores are free; starting without an answer")
     except BusError as error:
-        tell(f"{error}; starting without asking for cores")
+        # libhocket says the same when it needs hocketd, so only those are told here who have asked for the wait.
+        if arguments.wait_for_cores is not None:
+            tell(f"{error}; starting without asking for cores")
 
 
 def _become(program: str, command: list[str], environment: dict[str, str]) -> None:
