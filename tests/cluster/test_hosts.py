@@ -302,7 +302,7 @@ def test_a_leader_that_is_stopped_keeps_no_job_of_another_host_waiting(
     adm, one = cluster.hosts
     leader = cluster.lead(adm)
     cluster.join(one)
-    os.kill(hosts.inner(leader), signal.SIGSTOP)
+    kit.stop(hosts.inner(leader))
     before = time.monotonic()
     run = hosts.finish(
         cluster.job(one, "solver", mpi, built("script.c"), f"open={SHARED / 'a'}", "write=1000", "close")

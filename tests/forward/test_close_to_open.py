@@ -143,7 +143,7 @@ def test_what_a_server_had_written_before_it_hung_is_not_written_again(
     process = start_waiting()
     await_ready(process)
     wait_until(lambda: written(mount) == LINES[:100], "the write of what had been collected")
-    os.kill(server, signal.SIGSTOP)  # before it gives the descriptor back, which it does a moment later
+    kit.stop(server)  # before it gives the descriptor back, which it does a moment later
     with (mount / "file").open("r+") as file:
         file.seek(50)
         file.write("over")
@@ -157,7 +157,7 @@ def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_waiting, start_d
     process = start_waiting()
     await_ready(process)
     (pid,) = pids_of_servers().values()
-    os.kill(pid, signal.SIGSTOP)
+    kit.stop(pid)
     run = go_on(process)
     assert run.code == 0, run.out + run.err
     assert written(mount) == LINES

@@ -153,9 +153,9 @@ def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_forward, start_d
     wait = "while [ ! -e go ]; do sleep 0.05; done"
     script = f"cd {mount}; echo begun > a; {wait}; echo one >> a; echo two >> a"
     process = start_forward("sh", "-c", script)
-    wait_until((mount / "a").exists, "the first write")
+    wait_until(lambda: (mount / "a").exists() and (mount / "a").read_text() == "begun\n", "the first write")
     (pid,) = pids_of_servers().values()
-    os.kill(pid, signal.SIGSTOP)
+    kit.stop(pid)
     (mount / "go").touch()
     run = kit.finish(process, LIMIT_S)
     assert run.code == 0, run.err
@@ -287,12 +287,6 @@ def test_a_program_that_closes_the_connection_of_a_slow_call_does_not_hang(
     assert pids_of_servers() == before
 
 
-def is_stopped(pid: int) -> bool:
-    """Return True if all threads of the process are stopped."""
-    states = (path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat"))
-    return all(state == "T" for state in states)
-
-
 def test_a_program_that_was_killed_writes_no_more(start_forward, start_daemon, mount: Path, prefix: Path):
     """Who has awaited its end may rely on that, although the server gets to the call only later."""
     start_daemon()
@@ -304,8 +298,7 @@ def test_a_program_that_was_killed_writes_no_more(start_forward, start_daemon, m
     with (mount.parent / "fifo").open("w") as end:
         wait_until(lambda: (mount / "a").exists() and (mount / "a").read_bytes() == b"1", "the first write")
         (server,) = pids_of_servers().values()
-        os.kill(server, signal.SIGSTOP)
-        wait_until(lambda: is_stopped(server), "the stop of the server")
+        kit.stop(server)
         end.write("go\n")
         end.flush()
         time.sleep(1)  # the request waits in the server's queue

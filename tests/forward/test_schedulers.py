@@ -214,7 +214,7 @@ def test_a_server_that_dies_during_the_change_is_one_line(start_daemon, mount: P
     start_daemon()
     start_servers(2, mount, prefix)
     stopped = listed("s1")["pid"]
-    os.kill(stopped, signal.SIGSTOP)
+    kit.stop(stopped)
     command = [sys.executable, "-m", "hocket.cli", "servers", "scheduler", "job-fair"]
     environment = os.environ | {"HOCKET_PREFIX": str(prefix)}
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as change:

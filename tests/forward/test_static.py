@@ -232,9 +232,9 @@ def test_a_server_that_hangs_is_ended_and_nothing_is_lost(start_forward, start_d
     start_servers(1, mount, prefix)
     script = f"cd {mount}; echo begun > a; while [ ! -e go ]; do sleep 0.05; done; echo one > b; echo two >> b"
     process = start_forward(BUSYBOX, "sh", "-c", script)
-    wait_until((mount / "a").exists, "the first write")
+    wait_until(lambda: (mount / "a").exists() and (mount / "a").read_text() == "begun\n", "the first write")
     (pid,) = pids_of_servers().values()
-    os.kill(pid, signal.SIGSTOP)
+    kit.stop(pid)
     (mount / "go").touch()
     run = kit.finish(process, LIMIT_S)
     assert (run.code, (mount / "b").read_text()) == (0, "one\ntwo\n"), run.err
