@@ -16,7 +16,8 @@ PURE = {
 # the host name, files of the system, the layout of a file, the mounts.
 SHELL_HEADERS = {
     "base/clock.hpp", "base/descriptor.hpp", "base/host_name.hpp", "base/kept_descriptor.hpp",
-    "base/node_number.hpp", "base/unix_address.hpp", "base/whole_file.hpp", "file_system/ask_stripes.hpp", "file_system/ask_target.hpp",
+    "base/node_number.hpp", "base/unix_address.hpp", "base/whole_file.hpp",
+    "file_system/ask_stripes.hpp", "file_system/ask_target.hpp",
 }  # fmt: skip
 # These standard headers bring a clock, randomness, a thread, a file, or a stream, which a pure room must not have.
 IMPURE = {
