@@ -17,6 +17,7 @@ from hocket.toml_lines import Keys, lines_of
 
 MOST = 1_000_000  # default bound of numbers: jobs, nodes, servers
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SHOWN = 60  # letters of a value in a message
 MUST = object()  # stands for the default of a key that must be given
 
 Table = dict[str, Any]
@@ -47,8 +48,14 @@ class Place:
 Where = str | Place
 
 
-def _of(where: Where, key: str) -> str:
-    return where.of(key) if isinstance(where, Place) else where
+def _of(where: Where | Path, key: str) -> str:
+    return where.of(key) if isinstance(where, Place) else str(where)
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message of one line: what is longer than 60 letters is cut off."""
+    told = repr(value)
+    return told if len(told) <= SHOWN else f"{told[: SHOWN - 1]}…"
 
 
 def read_toml(path: Path, verb: str) -> Table:
@@ -71,25 +78,24 @@ def only(table: Table, keys: Sequence[str], where: Where) -> None:
     """Check that a table has no other keys."""
     for key in table:
         if key not in keys:
-            raise UsageError(f"{_of(where, key)}: key '{key}' is unknown; use {', '.join(keys)}")
+            raise UsageError(f"{_of(where, key)}: key '{key}' = {shown(table[key])} is unknown; use {', '.join(keys)}")
 
 
 def subtable(table: Table, key: str, where: Where, example: str) -> Table:
     """Return the table of a key; {} if there is none."""
     value = table.get(key, {})
     if not isinstance(value, dict):
-        raise UsageError(f"{_of(where, key)}: '{key}' is no table; write {example}")
+        raise UsageError(f"{_of(where, key)}: {key} = {shown(value)} is no table; write {example}")
     return value
 
 
 def tables(content: Table, key: str, path: Path | Place) -> list[Table]:
     """Return the tables [[key]] of a file, at least one."""
     listed = content.get(key, [])
-    if not isinstance(listed, list) or not listed:
+    if listed == []:
         raise UsageError(f"{path}: there is no [[{key}]]; describe at least one")
-    for number, table in enumerate(listed, 1):
-        if not isinstance(table, dict):
-            raise UsageError(f"{path}: {key} {number}: it is no table; write [[{key}]]")
+    if not isinstance(listed, list) or not all(isinstance(table, dict) for table in listed):
+        raise UsageError(f"{_of(path, key)}: {key} = {shown(listed)} is no list of tables; write [[{key}]]")
     return listed
 
 

@@ -194,7 +194,7 @@ def test_a_loss_that_cannot_be_kept_is_told(tmp_path: Path) -> None:
 
 WRONG = [
     ('servers = "x"\n[[job]]\nname = "a"\nnodes = 1\n', "servers = 'x' must be a whole number from 0"),
-    ('server = 3\n[[job]]\nname = "a"\nnodes = 1\n', "key 'server' is unknown"),
+    ('server = 3\n[[job]]\nname = "a"\nnodes = 1\n', "key 'server' = 3 is unknown"),
     ("servers = 3\n", "there is no [[job]]"),
     ("servers = \n", "line 1"),
     ('[[job]]\nname = "a"\n', "job 1 'a': nodes = None must be"),
@@ -205,7 +205,7 @@ WRONG = [
     ('[[job]]\nname = "a"\nnodes = 1\nbandwidth_mb_s = { 1 = -1 }\n', "bandwidth_mb_s.1 = -1"),
     ('[[job]]\nname = "a"\nnodes = 1\nbandwidth_mb_s = { 1 = nan }\n', "bandwidth_mb_s.1 = nan"),
     ('[[job]]\nname = "a"\nnodes = 1\nbandwidth_mb_s = 3\n', "bandwidth_mb_s = 3 must be a table"),
-    ('system = 3\n[[job]]\nname = "a"\nnodes = 1\n', "'system' is no table"),
+    ('system = 3\n[[job]]\nname = "a"\nnodes = 1\n', "system = 3 is no table"),
     ('[[job]]\nname = "a"\nnodes = 1\n', "neither --servers nor"),
 ]
 

@@ -74,7 +74,7 @@ JOB = '[[job]]\nname = "a"\nnodes = 1\nbandwidth_mb_s = { 1 = 5 }\n'
         ("", "there is no [[job]]"),
         ("\0\1\2", ""),
         ('[[job]]\nname = "a"\n', "nodes = None must be a whole number"),
-        ("x = 1\n" + JOB, "key 'x' is unknown"),
+        ("x = 1\n" + JOB, "key 'x' = 1 is unknown"),
         (JOB + 'found = "dreamt"\n', "job 'a': found = 'dreamt' must be of explored, darshan, seen"),
         (JOB + "found = 3\n", "found = 3 must be of"),
         (JOB + "runs = -1\n", "runs = -1 must be a number from 0"),

@@ -63,7 +63,7 @@ def test_the_papers_189_patterns():
         (("nodes = 2", "nodes = 0"), "pattern 1: nodes = 0 must be a whole number from 1 to 4096"),
         (("nodes = 2", "nodes = true"), "pattern 1: nodes = True must be a whole number from 1 to 4096"),
         (("nodes = 2", "nodes = []"), "pattern 1: nodes = [] must have a value"),
-        (("nodes = 2", "knots = 2"), "pattern 1: key 'knots' is unknown; use name, nodes, "),
+        (("nodes = 2", "knots = 2"), "pattern 1: key 'knots' = 2 is unknown; use name, nodes, "),
         (('"own"', '"mine"'), "pattern 1: layout = 'mine' is unknown; use own, contiguous, strided"),
         (('"64k"', '"64q"'), "pattern 1: request = '64q' must be bytes"),
         (('"64k"', '"65m"'), "pattern 1: request = '65m' must be bytes"),
@@ -73,7 +73,7 @@ def test_the_papers_189_patterns():
         (("[0, 1, 2]", "[0, 65]"), "servers = [0, 65] must be a list of numbers from 0 to 64"),
         (("[0, 1, 2]", "[]"), "servers = [] must be a list"),
         (("repetitions = 2", "repetitions = 0"), "repetitions = 0 must be a whole number from 1 to 1000"),
-        (("[[pattern]]", "[pattern]"), "there is no [[pattern]]"),
+        (("[[pattern]]", "[pattern]"), "is no list of tables; write [[pattern]]"),
         (("nodes = 2", "nodes = 4096"), "pattern 1: 4096 nodes of 2 processes are more than 4096; use --shrink"),
         (("servers", "servers = ["), ".toml: "),
         (

@@ -15,6 +15,7 @@ from hocket.toml_checks import (
     needed,
     number,
     only,
+    shown,
     size,
     text,
     truth,
@@ -109,7 +110,8 @@ def _shares(value: Any, key: Key, place: Place) -> dict[int, tuple[float, ...]]:
         if not isinstance(shares, list) or not all(is_number(one, 0, 1) for one in shares):
             raise UsageError(f"{where}: {name} = {shares!r} must be a list of numbers from 0 to 1")
         if len(shares) != processes:
-            raise UsageError(f"{where}: {name} has {len(shares)} shares; give one to each of the {processes} processes")
+            told = f"{name} = {shown(shares)} has {len(shares)} shares"
+            raise UsageError(f"{where}: {told}; give one to each of the {processes} processes")
         if abs(sum(shares) - 1) > SHARES_OFF:
             raise UsageError(f"{where}: {name} = {shares!r} has the sum {sum(shares):g}; it must be 1")
     return {processes: tuple(map(float, shares)) for processes, shares in found.items()}
