@@ -230,6 +230,11 @@ def stops_when_awake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return preloaded("stops_when_awake", tmp_path_factory.mktemp("stops-when-awake"))
 
 
+@pytest.fixture(scope="session")
+def never_ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return preloaded("never_ready", tmp_path_factory.mktemp("never-ready"))
+
+
 @pytest.fixture
 def controller(hocket_dir: Path) -> Iterator[StandIn]:
     """A stand-in for hocketd that grants every request at once."""

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from daemon_kit import Daemon
-from hocket.emulator import calibration
+from emulator_kit import GROWING, LIMIT_S, ended, missing, waits_at_most
 from mpi_launch import Mpi
 from stand_in_hocketd import StandIn
 from story import Story
 
 pytestmark = pytest.mark.timeout(120)
-LIMIT_S = 90
 
 EVERY_STAGE = """
 name = "every-stage"
@@ -175,61 +170,6 @@ time_s = 0.04
 every = 5
 repeat = 2
 """
-GROWING = """
-name = "growing"
-oversubscribe = true
-[data]
-bytes = 1_000_003
-constant_percent = 75
-[[group]]
-processes = 1
-iterations = 3
-[[group]]
-processes = 3
-iterations = 4
-{methods}
-[[group]]
-processes = 2
-iterations = 3
-[[phase]]
-[[phase.stage]]
-kind = "sleep"
-time_s = 0.005
-[[phase.stage]]
-kind = "allreduce"
-bytes = 8
-"""
-
-
-@pytest.fixture
-def emulate(prefix: Path, hocket_dir: Path, tmp_path: Path) -> Callable[..., subprocess.Popen]:
-    """Return a function that starts `hocket emulate` of a text in `tmp_path`."""
-
-    def start(mpi: str, text: str, *arguments: str, **popen) -> subprocess.Popen:
-        description = tmp_path / "app.toml"
-        description.write_text(text)
-        known = tmp_path / "state" / "hocket" / calibration.store().name
-        known.parent.mkdir(parents=True, exist_ok=True)
-        known.write_text('{"compute:10000": 3e-5}')
-        environment = Mpi(mpi).environment(
-            {**os.environ, "HOCKET_PREFIX": str(prefix), "XDG_STATE_HOME": str(tmp_path / "state")}
-        )
-        command = [sys.executable, "-m", "hocket.cli", "emulate", str(description), "--mpi", mpi]
-        command += ["--dir", str(tmp_path), "--record", str(tmp_path / "record"), "--json", *arguments]
-        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        return subprocess.Popen(command, env=environment, **pipes, **popen)
-
-    return start
-
-
-def ended(process: subprocess.Popen) -> tuple[int, dict, str]:
-    """Return the exit code, the summary, and what went to stderr."""
-    try:
-        out, err = process.communicate(timeout=LIMIT_S)
-    finally:
-        process.kill()
-    assert out, err
-    return process.returncode, json.loads(out), err
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
@@ -316,18 +256,6 @@ def test_data_with_an_imbalance_are_whole_after_each_resize(
     assert (code, [one["to"] for one in figures["resizes"]]) == (0, [3, 2]), err
 
 
-@pytest.fixture
-def cores(start_daemon: Callable[..., Daemon], tmp_path: Path) -> Callable[[int], Story]:
-    """Return a function that starts a daemon which can allocate so many cores."""
-
-    def start(count: int) -> Story:
-        settings = tmp_path / "hocket.toml"
-        settings.write_text(f"[coordinator]\ncores = {count}\n")
-        return Story(start_daemon("--config", settings))
-
-    return start
-
-
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
 def test_it_is_an_application_of_the_daemon(
     emulate: Callable[..., subprocess.Popen], cores: Callable[[int], Story], mpi: str
@@ -348,14 +276,6 @@ def test_a_resize_that_cannot_come_ends_the_wait(
     assert figures["missing_resizes"][0] == {"iteration": 3, "from": 1, "to": 3}
     assert "emulator: no resize from 1 to 3 processes: iteration 3 continues without it" in err
     assert figures["control_points_s"] < 50, "a refusal ends the wait, not the limit of 60 s"
-
-
-def waits_at_most(limit_s: float) -> str:
-    return f"resize_limit_s = {limit_s}\n" + GROWING.format(methods="")
-
-
-def missing(figures: dict) -> list[tuple[int, int, int]]:
-    return [(one["from"], one["to"], one["iteration"]) for one in figures["missing_resizes"]]
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])

@@ -267,3 +267,38 @@ def test_new_processes_are_bound_to_cores_apart(probe, hold, placement):
     assert len(set(map(frozenset, single))) == len(single), "two processes on one core"
     hold.release(3)
     ends(job.ends(), 4, 3)
+
+
+# ---- joins without hocketd -------------------------------------------------------------------------------------------
+
+NO_HOCKETD = "there is no hocketd to start processes for 'join'"
+
+
+def refused(sources: int, targets: int, why: str) -> str:
+    return f"hocket: not resized from {sources} to {targets} processes: {why}\n"
+
+
+@mpich
+@pytest.mark.parametrize("wait", [{"PROBE_WAIT": "2:3600"}, {"HOCKET_RESIZE_WAIT_S": "3600"}, {}])
+def test_a_join_without_hocketd_ends_the_wait(probe, wait):
+    """The failure ends the wait, not its limit of an hour. The next resize, which needs no hocketd, takes place."""
+    done = probe.run(1, 6, HOCKET_RESIZE="2:4:join,5:3", **wait)
+    ends(done, 6, 3, refused(1, 4, NO_HOCKETD))
+    assert kit.told(done) == [(0, 1), (5, 3)]
+
+
+@mpich
+def test_a_join_without_hocketd_before_the_first_iteration(probe):
+    done = probe.run(1, 6, HOCKET_PROCESSES="3", HOCKET_SPAWN_STRATEGY="join")
+    ends(done, 6, 1, refused(1, 3, NO_HOCKETD))
+
+
+@mpich
+def test_a_join_where_no_socket_can_be_ends_the_wait(probe, tmp_path):
+    """Processes that join meet the first rank at a socket beside the one of hocketd."""
+    settings = {"HOCKET_SOCKET": str(tmp_path / "nowhere" / "socket"), "PROBE_WAIT": "2:3600"}
+    done = probe.run(1, 6, HOCKET_RESIZE="2:4:join", **settings)
+    ends(done, 6, 1, done.err)
+    uncoordinated, told = done.err.splitlines()
+    assert uncoordinated.startswith("hocket: no hocketd answers at "), done.err
+    assert told.startswith(refused(1, 4, "no hocketd to start processes for 'join': ").rstrip("\n")), done.err
