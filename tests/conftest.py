@@ -197,6 +197,18 @@ def memory() -> Iterator[Path]:
         yield Path(directory)
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 2 MiB."""
+    if os.geteuid() != 0 or not shutil.which("mount"):
+        pytest.skip("needs root to mount a small file system")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True, timeout=STOP_LIMIT_S)
+    yield disk
+    subprocess.run(["umount", "--lazy", disk], check=True, timeout=STOP_LIMIT_S)  # a killed program may still have it
+
+
 def preloaded(name: str, directory: Path) -> Path:
     """Compile a program of tests/programs into a library to be loaded before libc."""
     library = directory / f"{name}.so"

@@ -1,10 +1,7 @@
 """The Jacobi solver alone, on each MPI: what it computes, what it writes, and how it fails."""
 
 import itertools
-import os
-import shutil
 import struct
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -251,17 +248,6 @@ def test_verify_finds_one_wrong_byte(jacobi, spoiling_storage, tmp_path):
     assert "offset 5000, expected 0x" in done.complaints[0] and "found 0x3f" in done.complaints[0]
 
 
-@pytest.fixture
-def small_disk(tmp_path):
-    """A file system of 2 MiB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=True, timeout=LIMIT_S)
-    yield disk
-    subprocess.run(["umount", disk], check=True, timeout=LIMIT_S)
-
-
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mount"), reason="needs root to mount a small file system")
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_full_disk_is_an_error_not_a_hang(jacobi, tmp_path, small_disk, ranks):
     done = jacobi(

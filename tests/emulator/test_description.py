@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from pathlib import Path
 
@@ -318,6 +319,24 @@ def test_files_must_have_room(tmp_path: Path):
     assert "line 9: phase 1, stage 1: bytes = 1000000000000000 make 'out' 1000.0 TB long;" in str(caught.value)
     with pytest.raises(UsageError, match="give another --dir"):
         machine.check_room(read_description(tmp_path / "app.toml"), tmp_path / "nowhere")
+
+
+def test_the_command_checks_cores_and_room(tmp_path: Path, capsys: pytest.CaptureFixture):
+    cores = len(os.sched_getaffinity(0))
+    text = MESSAGE.replace("processes = 2", f"processes = {cores + 1}").format("memory", "time_s = 1")
+    path = written(tmp_path, text)
+    command = ["emulate", str(path), "--check", "--dir", str(tmp_path)]
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    assert told.startswith(f"hocket: {path}, line 3: group 1: processes = {cores + 1} exceeds the {cores} cores of")
+    assert told.count("\n") == 1
+    written(tmp_path, "oversubscribe = true\n" + text)
+    assert main(command) == 0
+    written(tmp_path, MESSAGE.format("write", 'file = "out"\nbytes = 1_000_000_000_000_000'))
+    assert main(command) == 2
+    told = capsys.readouterr().err
+    words = "line 9: phase 1, stage 1: bytes = 1000000000000000 make 'out' 1000.0 TB long; "
+    assert told.startswith(f"hocket: {path}, {words}{tmp_path} has room for ") and told.count("\n") == 1
 
 
 def test_the_schema_follows_from_the_keys(capsys: pytest.CaptureFixture):
