@@ -1,29 +1,15 @@
 """`hocket capture` and the log of calls, with real programs under both MPIs."""
 
 import json
-import os
 import subprocess
 import tomllib
 from pathlib import Path
 
 import pytest
 from malleable_kit import OPENMPI
-from runtime_kit import ENVIRONMENT
 
 pytestmark = pytest.mark.timeout(120)
 LIMIT_S = 60
-
-
-@pytest.fixture
-def hocket(prefix, hocket_dir, mpi):
-    """Return a function that runs the hocket command."""
-
-    def run(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
-        command = [prefix / "bin" / "hocket", *map(str, words)]
-        settings = {**os.environ, **ENVIRONMENT, **mpi.environment, **environment}
-        return subprocess.run(command, env=settings, capture_output=True, text=True, timeout=LIMIT_S)
-
-    return run
 
 
 def stages_of(path: Path) -> dict[str, dict]:
