@@ -17,6 +17,7 @@ from processes import descendants
 from story import Story
 
 pytestmark = pytest.mark.timeout(120)
+ENDED_EARLY = "the application ended before its work was done (exit code {}): the record has {} of its iterations\n"
 JOINING = 'spawn_strategy = "join"'
 
 
@@ -101,13 +102,15 @@ def test_a_disk_that_fills_during_the_run(
     await_iterations(process, tmp_path / "record")
     fill(small_disk)
     code, figures, err = ended(process)
-    assert (code, figures["complete"]) == (1, False), err
+    assert code != 0 and not figures["complete"], err
     assert figures["iterations"] > 0 and figures["groups"][0]["stages"]["write"]["sum_s"] > 0
     told = [line for line in err.splitlines() if line.startswith("emulator: ")]
-    assert 1 <= len(told) <= 2, f"a rank says more than one line: {err}"
+    # Both launchers may lose what a rank says just before it aborts, so the command says it, too.
+    assert len(told) <= 2, f"a rank says more than one line: {err}"
     assert all(line.startswith(f"emulator: cannot write {small_disk}/out") for line in told), err
     # Open MPI names the reason in a line of its own if the access is collective.
-    assert "No space left on device" in err
+    assert "No space left on device" in err or not told
+    assert "hocket: " + ENDED_EARLY.format(code, figures["iterations"]) in err
 
 
 @pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
@@ -128,5 +131,5 @@ def test_a_rank_that_is_killed_leaves_a_record(
     assert (group["processes"], group["iterations"]) == (2, figures["iterations"]) and blocks >= 2
     assert blocks <= figures["iterations"] < 300
     assert group["stages"]["sleep"]["median_s"] >= 0.19
-    assert str(ranks[rank]) in err or "signal 9" in err.lower() or "KILLED" in err, err
+    assert (code < 0 or ENDED_EARLY.format(code, figures["iterations"]) in err) and "ended before its work" in err
     nothing_left(program)

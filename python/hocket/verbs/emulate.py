@@ -78,9 +78,11 @@ def emulate(arguments: argparse.Namespace) -> int:
         print_json(figures)
     elif read.blocks:
         print(text(figures))
+    if not read.is_whole:  # a launcher may have lost what a rank said before it ended the job
+        ended = f"exit code {code}" if code > 0 else f"signal {-code}" if code else "although its launcher returned 0"
+        done = f"the record has {read.iterations} of its iterations"
+        tell(f"the application ended before its work was done ({ended}): {done}")
     end_like(code)
-    if code == 0 and not read.is_whole:
-        tell("the application ended before its work was done, although its launcher returned 0")
     return code or int(not read.is_whole or bool(read.missing))
 
 
