@@ -117,8 +117,31 @@ def test_the_tables_have_the_means_and_the_quotient(queue: CoreQueue):
     assert lines[2].split() == ["malleable", "fair", "1", "8.0", "78.1", "1.0", "5.0", "1.0", "0.2", "0.1", "1"]
     assert lines[3].split() == ["malleable/rigid", "fair", "0.80", "1.20", "0.67", "0.77"]
     row = next(line for line in reversed(lines) if line.startswith("a "))
-    assert row.split() == ["a", "0.00", "0.00", "3.00", "3.00", "2", "4"]
+    assert row.split() == ["a", "0.00", "0.00", "3.00", "3.00", "1.00", "0.12", "2", "4"]
     assert lines[-1] == "malleable fair, run 1: 'b' failed: killed"
+
+
+def test_each_job_has_the_time_that_its_resizes_cost(queue: CoreQueue):
+    """The means over two runs; rigid jobs have none."""
+    twice = (Resize(0.5, 0.5, 0.25), Resize(2.0, 1.0, 0.75))
+    a = JobRun("a", 0, 3, 0, 3, "", (), ((0, 2), (1, 4), (2, 2)), 0.0, twice)
+    other = QueueRun(PlannedRun("fair", 1, MALLEABLE), (a, JobRun("b", 2, 8, 0, 6, "", (), ((2, 3),))))
+    made = cases(rigid(0), malleable(0), other)
+    rows = [
+        line.split() for line in core_text.table_of(queue, made).splitlines() if line.startswith(("job ", "a ", "b "))
+    ]
+    assert " ".join(rows[0]) == "job arrival s waiting s run s turnaround s resizes overhead s processes"
+    assert [row[5:7] for row in rows if row[0] != "job"] == [
+        ["0.00", "0.00"],
+        ["0.00", "0.00"],
+        ["1.50", f"{(0.125 + 1.0) / 2:.2f}"],
+        ["0.00", "0.00"],
+    ]
+    told = json.loads(json.dumps(core_text.json_of(queue, made)))
+    jobs = [job for case in told["cases"] for run in case["runs"] for job in run["jobs"] if job["name"] == "a"]
+    assert [(job["overhead_s"], job["reconfiguring_s"]) for job in jobs] == [(0, 0), (0.125, 0.25), (1.0, 1.5)]
+    malleable_case = told["cases"][1]
+    assert malleable_case["stopped_s"]["mean"] == pytest.approx((0.125 + 1.0) / 2), "the sum of the jobs' overhead"
 
 
 def writer(policy: str, repetition: int, access_s: float) -> QueueRun:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import fsum
 from statistics import fmean
 
 from hocket.workload.core_runs import MALLEABLE, RIGID
@@ -55,6 +56,16 @@ def run_s(job: JobRun) -> float:
     return job.ended_s - job.computed_from_s
 
 
+def overhead_s(job: JobRun) -> float:
+    """Return what its resizes cost the job: the time for which it did not compute because of them."""
+    return job.stopped_s
+
+
+def reconfiguring_s(job: JobRun) -> float:
+    """Return the time of its resizes from begin to end. The job may have computed for a part of it."""
+    return fsum(one.seconds for one in job.resizes)
+
+
 def utilisation(run: QueueRun, queue: CoreQueue) -> float:
     """Return the part of all cores' time, until the end of the last job, in which a job had the core."""
     return sum(one.core_seconds for one in run.jobs) / (queue.cores * run.makespan_s)
@@ -71,8 +82,8 @@ FIGURES: Mapping[str, Callable[[QueueRun, CoreQueue], float]] = {
     "waiting_s": _mean_over_jobs(waiting_s),
     "turnaround_s": _mean_over_jobs(turnaround_s),
     "access_s": lambda run, _: fmean(job.access_s or 0.0 for job in run.jobs),  # of emulated jobs
-    "reconfiguring_s": lambda run, _: sum(one.seconds for job in run.jobs for one in job.resizes),
-    "stopped_s": lambda run, _: sum(job.stopped_s for job in run.jobs),
+    "reconfiguring_s": lambda run, _: sum(reconfiguring_s(job) for job in run.jobs),
+    "stopped_s": lambda run, _: sum(overhead_s(job) for job in run.jobs),
     "resizes": lambda run, _: sum(len(job.resizes) for job in run.jobs),
 }
 COMPARED = ("makespan_s", "utilisation", "waiting_s", "turnaround_s", "access_s")

@@ -13,8 +13,10 @@ from hocket.workload.core_figures import (
     CoreQueue,
     compared,
     figures_of,
+    overhead_s,
     policy_quotients,
     quotients,
+    reconfiguring_s,
     run_s,
     turnaround_s,
     waiting_s,
@@ -86,10 +88,12 @@ def _jobs(queue: CoreQueue, case: Case) -> str:
     for one in queue.jobs:
         job = case.example.job(one.name)
         times = [usual(one.name, of) for of in (waiting_s, lambda job, _: run_s(job), turnaround_s)]
-        rows.append([one.name, f"{one.arrival_s:.2f}", *times, numbers(job.processes), "failed" if job.failure else ""])
-    heading = ["job", "arrival s", "waiting s", "run s", "turnaround s", "processes", ""]
+        cost = [usual(one.name, of) for of in (lambda job, _: len(job.resizes), lambda job, _: overhead_s(job))]
+        failed = "failed" if job.failure else ""
+        rows.append([one.name, f"{one.arrival_s:.2f}", *times, *cost, numbers(job.processes), failed])
+    heading = ["job", "arrival s", "waiting s", "run s", "turnaround s", "resizes", "overhead s", "processes", ""]
     of = "the run with the median makespan" if case.simulated else case.shown
-    return f"{case.mode}, {case.policy}: means; processes of {of}\n" + columns(heading, rows, right=range(1, 5))
+    return f"{case.mode}, {case.policy}: means; processes of {of}\n" + columns(heading, rows, right=range(1, 7))
 
 
 def json_of(queue: CoreQueue, cases: Sequence[Case]) -> dict[str, Any]:
@@ -118,6 +122,8 @@ def _json(queue: CoreQueue, case: Case) -> dict[str, Any]:
             "waiting_s": waiting_s(job, arrival_s),
             "run_s": run_s(job),
             "turnaround_s": turnaround_s(job, arrival_s),
+            "overhead_s": overhead_s(job),
+            "reconfiguring_s": reconfiguring_s(job),
         }
         return asdict(job) | own | {"core_seconds": job.core_seconds}
 
