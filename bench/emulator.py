@@ -6,14 +6,14 @@
 
 The parallel CG of apps/cg is captured with each number of ranks and each matrix, and compared with its emulation:
 computing, communication, and total time, without and with a resize after half of the iterations. Each round captures
-anew, and emulates what it has captured. Then MPI_Allgatherv alone, for several sizes. build/matrices may have real
-matrices (*.graph of METIS, *.mtx). The output directory has record.jsonl, a line for each run; no run is made twice.
-The exit code is 1 if a bound is missed or a run failed.
+anew, and emulates what it has captured. Then MPI_Allgatherv alone, for several sizes, and the calibration of
+operations. build/matrices may have real matrices (*.graph of METIS, *.mtx). The output directory has record.jsonl, a
+line for each run; no run is made twice. The exit code is 1 if a bound is missed or a run failed.
 
 Ratios are medians of the emulation over medians of the application. `stdq` is the standard deviation of the quotients
 of pairs, as in the paper's Table 2. Without a resize, `of_captured` is the median quotient of an emulation and the run
 that it was captured from, and `itself` that of medians of the application's captured and other runs: 1 on a machine
-whose speed does not change.
+whose speed does not change. `own work` is the part of an emulation's time outside of its stages and control points.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from emulator_cases import (
     ITERATIONS,
     REAL,
     REPEAT,
+    Calibrate,
     Case,
     Gather,
     Job,
@@ -48,14 +49,17 @@ from emulator_cases import (
     seconds_of,
     select,
 )
-from emulator_figures import imbalance_of, lines_of
+from emulator_figures import AGAIN, FIRST, imbalance_of, lines_of
 from emulator_matrices import Matrix, matrices
 from emulator_record import TOTAL, Ran, Record, gathered_s, times_of
 from hocket import mpi, paths
 from hocket.capture.describe import describe
-from hocket.capture.log import CaptureError, RankLog
+from hocket.capture.log import RankLog
 from hocket.capture.stages import Run, run_of
 from hocket.capture.watch import cores, watch, watch_emulation
+from hocket.emulator.calibration import calibrated
+from hocket.emulator.description import GRANULARITY
+from hocket.emulator.record import read_record
 from hocket.emulator.run import CROWDED
 from hocket.errors import HocketError
 from reconfigure_cg_plan import Problem, duration
@@ -83,13 +87,17 @@ class Bench:
             if job.kind == CAPTURE:
                 logs = watch(self._command(_solve_of(job.case)), quietly=True)
                 ran = replace(ran, captured=run_of(logs), times=times_of(logs, ITERATIONS, ITERATIONS))
+            elif isinstance(case, Calibrate):
+                ran = replace(ran, times=calibration_times())
             elif isinstance(case, Gather):
                 ran = replace(ran, times={TOTAL: gathered_s(self._gather(case, job), case.count)})
             elif case.targets:
                 ran = replace(ran, times=times_of(self._resize(case, job), ITERATIONS, HALF))
             else:
                 ran = replace(ran, times=times_of(self._solve(case, job), ITERATIONS, ITERATIONS))
-        except CaptureError as error:
+            if job.kind == EMULATED and not isinstance(case, Calibrate):
+                ran = replace(ran, own_share=read_record(self._emulated).own_share())
+        except HocketError as error:
             ran = replace(ran, failed=str(error))
         return replace(ran, wall_s=time.monotonic() - began)
 
@@ -103,7 +111,7 @@ class Bench:
         if job.kind == REAL:
             return watch(self._command(case), quietly=True)
         text, _ = describe(case.matrix, self._captured(case, job), cores=cores())
-        return watch_emulation(self._described(case, text), case.ranks)
+        return watch_emulation(self._described(case, text), case.ranks, record=self._emulated)
 
     def _resize(self, case: Solve, job: Job) -> list[RankLog]:
         if job.kind == REAL:
@@ -115,7 +123,7 @@ class Bench:
         problem = Problem(matrix.rows, matrix.nonzeros)
         parts = [Part(case.ranks, HALF), Part(case.targets, ITERATIONS - HALF)]
         text = resizable(case.matrix, runs, parts, Moved(problem.bytes, problem.constant_share))
-        return watch_emulation(self._described(case, text), case.ranks, resizes=True)
+        return watch_emulation(self._described(case, text), case.ranks, resizes=True, record=self._emulated)
 
     def _captured(self, case: Solve, job: Job) -> dict[int, Run]:
         """Return the iterations that were captured in the round of a job, by number of processes."""
@@ -129,13 +137,31 @@ class Bench:
         # One iteration: the program has no control points between its gathers.
         group = f"[[group]]\nprocesses = {case.ranks}\niterations = 1\n"
         stage = f'[[phase]]\n[[phase.stage]]\nkind = "allgatherv"\nbytes = {case.bytes}\nrepeat = {case.count}\n'
-        return watch_emulation(self._described(case, f'name = "allgatherv"\n{group}{stage}'), case.ranks)
+        path = self._described(case, f'name = "allgatherv"\n{group}{stage}')
+        return watch_emulation(path, case.ranks, record=self._emulated)
+
+    @property
+    def _emulated(self) -> Path:
+        """The emulator's record of the run that was made last."""
+        return self.descriptions / "emulated.jsonl"
 
     def _described(self, case: Case, text: str) -> Path:
         path = self.descriptions / f"{case.name.replace('/', '-').replace(':', '-to-')}.toml"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
         return path
+
+
+def calibration_times() -> dict[str, float]:
+    """Calibrate every kind of operation where nothing is stored yet, then again, and return the seconds of both."""
+    program = paths.apps() / "emulator-mpich"
+    times = {}
+    with tempfile.TemporaryDirectory(prefix="hocket-bench-") as state, environment({"XDG_STATE_HOME": state}):
+        for name in (FIRST, AGAIN):
+            began = time.monotonic()
+            calibrated(sorted(GRANULARITY.items()), program)
+            times[name] = time.monotonic() - began
+    return times
 
 
 def _solve_of(name: str) -> Solve:
@@ -174,7 +200,7 @@ def measure(cases: Sequence[Case], repeat: int, record: Record, run: Callable[[C
 
 
 def _is_captured(case: Case, number: int, record: Record) -> bool:
-    return isinstance(case, Gather) or all(record.captured(one.name, number) for one in case.captured)
+    return not isinstance(case, Solve) or all(record.captured(one.name, number) for one in case.captured)
 
 
 def tell_plan(cases: Sequence[Case], repeat: int, record: Record, known: Mapping[str, Matrix]) -> None:

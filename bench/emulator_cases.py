@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from statistics import median
 
 from emulator_matrices import Matrix
+from hocket.emulator.calibration import LIMIT_S
 from hocket.errors import UsageError
 
 CAPTURE, REAL, EMULATED = "capture", "real", "emulated"
@@ -53,7 +54,14 @@ class Gather:
         return f"allgatherv/{size_name(self.bytes)}/{self.ranks}"
 
 
-Case = Solve | Gather
+@dataclass(frozen=True)
+class Calibrate:
+    """The first measurement of what operations take on this machine, and a second use, which reads what is stored."""
+
+    name: str = "calibration"
+
+
+Case = Solve | Gather | Calibrate
 
 
 @dataclass(frozen=True, order=True)
@@ -73,13 +81,13 @@ def size_name(size: int) -> str:
 
 
 def all_cases(names: Iterable[str], most_bytes: int) -> list[Case]:
-    """Return the cases of these matrices, and those of MPI_Allgatherv with at most so many bytes."""
+    """Return the cases of these matrices, those of MPI_Allgatherv with at most so many bytes, and the calibration."""
     found: list[Case] = []
     for name in names:
         found += [Solve(name, ranks) for ranks in RANKS]
         found += [Solve(name, sources, targets) for sources, targets in RESIZES]
     sizes = {min(size, most_bytes): count for size, count in reversed(GATHERED)}
-    return found + [Gather(size, count) for size, count in sorted(sizes.items())]
+    return [*found, *(Gather(size, count) for size, count in sorted(sizes.items())), Calibrate()]
 
 
 def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
@@ -92,6 +100,8 @@ def select(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
 
 def jobs_of(case: Case, number: int) -> list[Job]:
     """Return the runs of a case in a round: captures that describe it, then a pair, of which the first alternates."""
+    if isinstance(case, Calibrate):
+        return [Job(case.name, EMULATED, number)]
     captured = case.captured if isinstance(case, Solve) else []
     pair = [Job(case.name, REAL, number), Job(case.name, EMULATED, number)]
     return [Job(one.name, CAPTURE, number) for one in captured] + (pair if number % 2 else pair[::-1])
@@ -122,6 +132,8 @@ def seconds_of(case: Case, jobs: Sequence[Job], walls: Mapping[Job, float], matr
 
 
 def _usual_s(case: Case, matrices: Mapping[str, Matrix]) -> float:
+    if isinstance(case, Calibrate):
+        return LIMIT_S
     if isinstance(case, Gather):
         return START_S + case.bytes * case.count * GATHERED_BYTE_S
     cores = min(2, max(1, min(case.ranks, case.targets or case.ranks)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from emulator_cases import EMULATED, REAL, Case, Job, Solve
+from emulator_cases import EMULATED, REAL, Calibrate, Case, Job, Solve
 from emulator_matrices import Matrix
 from emulator_record import COMMUNICATING, RESIZING, Ran
 from figures import line
@@ -15,6 +15,9 @@ from hocket.capture.beside import Measure, measure
 BALANCED, UNBALANCED, GATHERS = (0.95, 1.05), (0.90, 1.10), (0.97, 1.03)
 EVEN = 1.1  # imbalance below which a matrix counts as balanced
 LEAST_PAIRS = 2
+OWN_PERCENT = (0, 0.5)  # of an emulation's time, outside of the stages
+CALIBRATION_S, STORED_S = (0, 5), (0, 0.5)  # once a machine; afterwards what is stored is read
+FIRST, AGAIN = "first", "again"
 
 
 def pairs_of(case: str, runs: Sequence[Ran]) -> list[tuple[Ran, Ran]]:
@@ -68,8 +71,34 @@ def imbalance_of(case: Case, matrices: Mapping[str, Matrix]) -> float:
     return max(matrices[case.matrix].imbalance(ranks) for ranks in (case.ranks, case.targets) if ranks)
 
 
+def own_work(case: str, runs: Sequence[Ran]) -> list[dict[str, Any]]:
+    """Return the line of the emulator's own work in a case; none if no run says it."""
+    shares = [one.own_share for one in runs if one.job.case == case and one.own_share is not None]
+    if not shares:
+        return []
+    percent = 100 * median(shares)
+    ok, more = percent <= OWN_PERCENT[1], {"most": 100 * max(shares), "runs": len(shares)}
+    return [line("emulator", f"{case}, own work", percent, "%", None, OWN_PERCENT, ok, **more)]
+
+
+def calibration_lines(case: Calibrate, runs: Sequence[Ran]) -> list[dict[str, Any]]:
+    """Return the lines of the calibration: the first one, and what it costs to read it again."""
+    mine = [one.times for one in runs if one.job.case == case.name and not one.failed]
+    lines = []
+    for name, bound in ((FIRST, CALIBRATION_S), (AGAIN, STORED_S)) if mine else ():
+        seconds = [times[name] for times in mine]
+        most = max(seconds)
+        more = {"most": most, "runs": len(seconds)}
+        lines.append(
+            line("emulator", f"{case.name}, {name}", median(seconds), "s", None, bound, most <= bound[1], **more)
+        )
+    return lines
+
+
 def lines_of(case: Case, runs: Sequence[Ran], imbalance: float, cores: int) -> list[dict[str, Any]]:
     """Return the lines of a case (bench/README.md). A measure without a ratio, because it takes no time, has none."""
+    if isinstance(case, Calibrate):
+        return calibration_lines(case, runs)
     failed = sum(1 for one in runs if one.job.case == case.name and one.failed)
     load = [one.load for pair in pairs_of(case.name, runs) for one in pair]
     lines = []
@@ -84,4 +113,5 @@ def lines_of(case: Case, runs: Sequence[Ran], imbalance: float, cores: int) -> l
         ok = bound is None or bound[0] <= one.ratio <= bound[1]
         what = f"{case.name}, {one.name}"
         lines.append(line("emulator", what, one.emulated.median, "s", one.real.median, bound, ok, **more))
-    return lines
+    # All gathers are one iteration, outside of which the emulator does nothing that it records.
+    return lines + (own_work(case.name, runs) if isinstance(case, Solve) else [])

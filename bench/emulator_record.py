@@ -31,6 +31,7 @@ class Ran:
     failed: str = ""
     times: dict[str, float] = field(default_factory=dict)  # seconds by measure
     captured: Run | None = None
+    own_share: float | None = None  # of an emulation's time, outside of stages and control points; None: not known
 
 
 class Record(RunFile[Ran]):

@@ -23,8 +23,21 @@ sys.path.insert(0, str(REPO / "bench"))
 
 import emulator as bench
 from captured import Moved, Part, iterating, middle, resizable
-from emulator_cases import CAPTURE, EMULATED, REAL, Gather, Job, Solve, all_cases, by_turns, jobs_of, seconds_of, select
-from emulator_figures import bound_of, lines_of
+from emulator_cases import (
+    CAPTURE,
+    EMULATED,
+    REAL,
+    Calibrate,
+    Gather,
+    Job,
+    Solve,
+    all_cases,
+    by_turns,
+    jobs_of,
+    seconds_of,
+    select,
+)
+from emulator_figures import AGAIN, FIRST, bound_of, lines_of
 from emulator_matrices import matrices
 from emulator_record import COMMUNICATING, COMPUTING, CPU, RESIZING, TOTAL, Ran, Record, read, times_of
 
@@ -254,6 +267,67 @@ def test_a_pair_of_which_one_failed_does_not_count():
     assert lines_of(CASE, runs[:2], 1.0, 2) == [], "one pair has no deviation"
 
 
+def test_the_emulators_own_work_has_a_bound():
+    runs = pairs(CASE.name, (1.0, 1.0), (1.0, 1.0), (1.0, 1.0))
+    assert not any("own work" in one["case"] for one in lines_of(CASE, runs, 1.0, 2)), "an older record does not say it"
+    for share, ok in ((0.004, True), (0.006, False)):
+        shares = iter([share, 0.001, 0.02])
+        told = [replace(one, own_share=next(shares)) if one.job.kind == EMULATED else one for one in runs]
+        *_, own = lines_of(CASE, told, 1.0, 2)
+        assert (own["case"], own["unit"], own["ok"]) == ("cg/band/2, own work", "%", ok)
+        assert (own["value"], own["most"], own["bound"]) == (pytest.approx(100 * share), 2.0, (0, 0.5))
+
+
+def test_the_calibration_has_a_bound_and_takes_place_once():
+    case = Calibrate()
+    assert jobs_of(case, 3) == [Job("calibration", EMULATED, 3)] and lines_of(case, [], 1.0, 2) == []
+
+    def lines(first: float, again: float) -> dict:
+        times = [(3.0, 0.01), (first, again), (3.0, 0.01)]
+        runs = [
+            Ran(Job(case.name, EMULATED, number), 3.1, 0.5, times={FIRST: one, AGAIN: other})
+            for number, (one, other) in enumerate(times, 1)
+        ]
+        return {one["case"]: one for one in lines_of(case, runs, 1.0, 2)}
+
+    held = lines(4.9, 0.02)
+    first, again = held["calibration, first"], held["calibration, again"]
+    assert (first["value"], first["most"], first["bound"], first["ok"]) == (3.0, 4.9, (0, 5), True)
+    assert (again["value"], again["ok"]) == (0.01, True)
+    assert not lines(5.1, 0.02)["calibration, first"]["ok"], "each one is bounded, not the median"
+    assert not lines(3.0, 3.0)["calibration, again"]["ok"], "it was measured again"
+
+
+def test_the_calibration_is_measured_where_nothing_is_stored(monkeypatch, tmp_path):
+    """The second time, the program is not started."""
+    log, program = tmp_path / "log", tmp_path / "emulator-mpich"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}; shift 2; for one in "$@"; do echo $one 0.5; done\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(bench.paths, "apps", lambda: tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for _ in range(2):
+        times = bench.calibration_times()
+        assert list(times) == [FIRST, AGAIN] and all(one > 0 for one in times.values())
+    assert log.read_text().splitlines() == ["--calibrate 3.0 compute:10000 memory:1024"] * 2
+    assert not (tmp_path / "state").exists() and os.environ["XDG_STATE_HOME"] == str(tmp_path / "state")
+
+
+def test_an_emulations_own_work_is_in_the_record(monkeypatch, tmp_path):
+    def watch_emulation(path, processes, *, record, resizes=False):
+        block = {"first": 0, "unix_s": 1.0, "phase": 0, "processes": 2, "ranks": 2, "cpu_ns": 1, "control_ns": 0}
+        block |= {"own_ns": 30, "mean_ns": {"iteration": [9970], "stages": []}, "most_ns": {}}
+        record.write_text(json.dumps({"iterations": block}) + "\n")
+        return [log_of(0, 2, [Call("MPI_Allgatherv", 8, 0.001, takes_s=0.002)])]
+
+    monkeypatch.setattr(bench, "watch_emulation", watch_emulation)
+    case = Gather(8, 1)
+    record = Record(tmp_path / "record.jsonl", "x")
+    run = bench.Bench(record, {}, tmp_path, tmp_path / "probe").run(case, Job(case.name, EMULATED, 1))
+    assert (run.failed, run.own_share) == ("", pytest.approx(0.003))
+    record.add(run)
+    assert read(tmp_path / "record.jsonl") == [run]
+
+
 # ---- the real programs -----------------------------------------------------------------------------------------------
 
 
@@ -288,6 +362,7 @@ def test_a_small_run_is_interrupted_and_goes_on(prefix: Path, tmp_path: Path):
     # Ratios are not asserted: the machine may be busy.
     told = {one["case"]: one for one in map(json.loads, second.stdout.splitlines())}
     assert {"cg/stencil-40/1:2, total", "cg/stencil-40/1:2, resize", "allgatherv/100KB/2, total"} <= set(told)
-    assert all(one["runs"] == 2 and one["failed"] == 0 for one in told.values())
+    assert "cg/stencil-40/1:2, own work" in told
+    assert all(one["runs"] == 2 and one.get("failed", 0) == 0 for one in told.values())
     total, resize = told["cg/stencil-40/1:2, total"], told["cg/stencil-40/1:2, resize"]
     assert 0 < resize["value"] < total["value"] and 0 < resize["reference"] < total["reference"]

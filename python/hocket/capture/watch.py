@@ -41,13 +41,16 @@ def watch(command: Sequence[str], *, quietly: bool = False) -> list[RankLog]:
     return _logs([*HOCKET, "run", "--no-coordinate", "--", *command], quietly)
 
 
-def watch_emulation(description: Path, processes: int, *, resizes: bool = False) -> list[RankLog]:
+def watch_emulation(
+    description: Path, processes: int, *, resizes: bool = False, record: Path | None = None
+) -> list[RankLog]:
     """Run the emulation of a description with so many processes at the start, and return the logs of its ranks.
 
-    `resizes`: it runs without hocketd, which may refuse its resizes for a lack of cores.
+    `resizes`: it runs without hocketd, which may refuse its resizes for a lack of cores. `record`: where its own record
+    is kept.
     """
-    alone = ["--no-daemon"] if resizes else []
-    return _logs([*HOCKET, "emulate", str(description), "-n", str(processes), *alone], True, OF_THE_APPLICATION)
+    options = [*(["--no-daemon"] if resizes else []), *(["--record", str(record)] if record else [])]
+    return _logs([*HOCKET, "emulate", str(description), "-n", str(processes), *options], True, OF_THE_APPLICATION)
 
 
 def by_turns(command: Sequence[str], description: Path, repeat: int) -> tuple[list[list[RankLog]], list[list[RankLog]]]:
