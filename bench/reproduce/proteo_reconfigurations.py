@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import median
 
 from hocket.reconfigure.heatmap import colour
-from hocket.reconfigure.results import EXECUTION, RECONFIGURATION
+from hocket.reconfigure.results import EXECUTION, MEASURES, RECONFIGURATION
 from hocket.reconfigure.statistics import ALPHA
 from matplotlib.patches import Patch, Rectangle
 from reconfigure_cg import results_of
@@ -24,7 +24,6 @@ from reproduce.figure import UNMEASURED, Finding, Options, Results, Value, agree
 REPO = Path(__file__).resolve().parents[2]
 RECORDS = (REPO / "bench" / "reconfigure-cg" / "record.jsonl", REPO / "build" / "reconfigure-cg" / "record.jsonl")
 REAL, EMULATED = "real", "emulated"
-MEASURES = (RECONFIGURATION, EXECUTION)
 NONE = "not measured"
 HOW = "`bench/reconfigure_cg.py --emulated` measures it, in hours."
 
@@ -352,9 +351,9 @@ def judge_best(results: Results) -> Finding:
     if not checks:
         return Finding(tuple(values), UNMEASURED, HOW)
     verdict = (
-        f"The last two count cells of {' and '.join(MEASURES)} time in which the tests tell methods apart; hocket "
-        f"wants at least {LEAST_CELLS} of them, and {LEAST_SHARE:.0%} of these. The paper's are its 42 cells by "
-        f"execution time.{_about(results)}"
+        f"The last two count the cells of {len(MEASURES)} measures ({', '.join(MEASURES.values())}) in which the tests "
+        f"tell methods apart; hocket wants at least {LEAST_CELLS} of them, and {LEAST_SHARE:.0%} of these. The paper's "
+        f"are its 42 cells by execution time.{_about(results)}"
     )
     return Finding(tuple(values), agreement(checks), verdict)
 
