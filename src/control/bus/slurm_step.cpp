@@ -36,7 +36,7 @@ std::string_view jobs_of(std::string_view line, uid_t user) {
     return scope.ends_with("slurmstepd.scope") ? path : std::string_view{};
   }
   const std::size_t at = path.find("/uid_" + std::to_string(user) + "/");
-  if (line.find(":name=") < second || at == std::string_view::npos) return {};
+  if (line.find(":name=") < second || at == std::string_view::npos || at == 0) return {};
   const std::string_view parent = path.substr(0, at);
   return part_behind(parent.substr(parent.rfind('/')), "/").starts_with("slurm") ? path.substr(at) : std::string_view{};
 }
