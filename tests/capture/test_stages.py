@@ -100,6 +100,12 @@ def test_one_pause_of_the_machine_is_no_computing(counted: str) -> None:
     assert stages[0].jitter == pytest.approx(0, abs=1e-6)
 
 
+def test_one_long_iteration_is_the_programs_own() -> None:
+    body = [Call("MPI_Allreduce", 8, 0.1)] * 24
+    found = stages_of(run([*body, Call("MPI_Allreduce", 8, 5.0), *body], [*body, body[0], *body]))
+    assert found[0].cpu_s == pytest.approx([(47 * 0.1 + 5.0) / 48, 0.1])
+
+
 def test_more_ranks_than_cores_may_share_them_again(tmp_path) -> None:
     found = {2: run(*[cg_iteration(0.5) * 20] * 2)}
     assert not read(describe("cg", found, cores=2)[0], tmp_path).oversubscribe

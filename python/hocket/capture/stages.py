@@ -25,6 +25,7 @@ LEAST_PHASE = 0.005  # of the run: a shorter beginning or end without I/O is lef
 ASLEEP = 0.1  # the largest CPU time of an elapsed second in which a rank sleeps, if it has given its core up itself
 LEAST_SLEEPS = 0.9  # times in an iteration; on a busy machine a lock may make a rank wait now and then
 USUAL_REQUEST = 0.95  # the part of the calls that are not larger than the requests of an access
+LONGEST_PAUSE_S = 0.5  # of the machine: what is longer belongs to the program
 LEAST_ITERATIONS = 20  # that tell how a rank's times vary, and which of them is none of its own
 UNEQUAL = 1.01  # from here on the largest share over the mean counts as imbalance
 
@@ -431,12 +432,15 @@ def _by_position(log: RankLog, messages: Array, ends: Array) -> list[_Slot]:
 
 
 def _without_pause(times: Array) -> Array:
-    """Return the times of all iterations, the longest of them no longer than the second.
+    """Return the times of all iterations in seconds, without the excess of the longest over the second.
 
     A virtual machine may stand still for a tenth of a second, which its kernel counts as CPU time of whoever computed.
     One such pause in a hundred iterations would double what a rank seems to compute.
     """
-    return np.minimum(times, np.partition(times, -2)[-2]) if len(times) >= LEAST_ITERATIONS else times
+    if len(times) < LEAST_ITERATIONS:
+        return times
+    second, longest = np.partition(times, -2)[-2:]
+    return np.minimum(times, second) if longest - second <= LONGEST_PAUSE_S else times
 
 
 def _merged(slots: Sequence[_Slot], iterations: int = 1) -> _Slot:
