@@ -174,6 +174,8 @@ def test_events_show_what_hocketd_lists_of_their_applications(hocketd: StandIn) 
         for _ in range(3):
             assert places.known_of(Event("BYE", {}, S, "n2", "ended")) == {"node": "n2", "job": ""} | own
         assert len(hocketd.events("LIST")) == asked + 1, "an application that has ended is asked for once"
+        hocketd.applications = [{"application": "ended", "job": "slurm:c:7.0", "on_node": "n2"}]
+        assert places.known_of(Event("WELCOME", {}, S, "n2", "ended"))["job"] == "7.0", "another one of that name"
 
 
 def test_events_have_node_and_job_before_their_fields() -> None:

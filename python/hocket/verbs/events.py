@@ -60,16 +60,22 @@ class Places:
         self._bus = bus
         self._nodes: set[str] = set()
         self._of: dict[str, Place] = {}
+        self._left: set[str] = set()  # a member has left: the name may belong to another application since
         self._ask()
 
     def known_of(self, event: Event) -> dict[str, str]:
         """Return what is to be shown of an event: "node", if there are several, "job", and "user" of others."""
         if event.node:
             self._nodes.add(event.node)
-        if event.application and event.application not in self._of:
+        name = event.application
+        leaves = event.type in ("BYE", "LOST")
+        if name and (name not in self._of or (name in self._left and not leaves)):
             self._ask()
-            self._of.setdefault(event.application, Place())  # it has ended already
-        place = self._of[event.application] if event.application else Place()
+            self._of.setdefault(name, Place())  # it has ended already
+            self._left.discard(name)
+        if name and leaves:
+            self._left.add(name)
+        place = self._of[name] if name else Place()
         return {"node": event.node if len(self._nodes) > 1 else "", "job": place.job, "user": place.user}
 
     def _ask(self) -> None:
