@@ -2,82 +2,168 @@
 
 Ranks with libhocket would wait for ever for those of a node without it. The launcher itself is asked: it starts a shell
 in place of each rank, which compares the library's checksum. Slurm's plugin does the same for the steps of srun.
+
+Where the program begins among the words of a launcher shows only if all options before it are known. With an unknown
+one nothing is asked, so that nothing of the user's is started twice.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from hocket import mpi
 from hocket.errors import HocketError
 
 LIMIT_S = 30.0
+
+# Options of MPICH's and Open MPI's launchers, by the number of words that follow them.
+FLAGS = frozenset(
+    (
+        "verbose", "v", "q", "l", "prepend-rank", "print-all-exitcodes", "genvall", "genvnone", "envall", "envnone",
+        "enable-x", "disable-x", "disable-hostname-propagation", "oversubscribe", "nooversubscribe",
+        "allow-run-as-root", "tag-output", "timestamp-output", "report-bindings", "display-map", "display-allocation",
+        "bynode", "byslot", "bycore", "nolocal", "use-hwthread-cpus", "pernode",
+    )
+)  # fmt: skip
+WITH_VALUE = frozenset(
+    (
+        "n", "np", "c", "ppn", "perhost", "npernode", "N", "host", "hosts", "H", "f", "hostfile", "machinefile",
+        "default-hostfile", "launcher", "launcher-exec", "rmk", "iface", "bind-to", "map-by", "rank-by", "membind",
+        "wdir", "wd", "path", "genvlist", "envlist", "localhost", "x", "prefix", "rankfile", "usize", "order-nodes",
+        "timeout",
+    )
+)  # fmt: skip
+WITH_TWO_VALUES = frozenset(("env", "genv", "mca", "gmca", "prtemca", "pmixmca"))
+OF_OUTPUT = frozenset(
+    ("outfile-pattern", "errfile-pattern", "output-filename", "output")
+)  # the answer must arrive here
+
 # Options, variables, and files by which launchers get the names of several hosts.
 NAMES = frozenset(("host", "hosts", "H"))
-FILES = frozenset(("f", "hostfile", "machinefile", "machine", "default-hostfile"))
+FILES = frozenset(("f", "hostfile", "machinefile", "default-hostfile", "rankfile"))
 VARIABLES = (
-    "HYDRA_HOST_FILE", "PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile", "PBS_NODEFILE",
-    "PE_HOSTFILE", "LSB_MCPU_HOSTS",
+    "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST_FILE", "PRTE_MCA_prte_default_hostfile", "OMPI_MCA_orte_default_hostfile",
+    "PBS_NODEFILE", "PE_HOSTFILE", "LSB_MCPU_HOSTS",
 )  # fmt: skip
 SLURM_NODES = "SLURM_JOB_NUM_NODES"
-COMPARE = '[ "$(cat "$@" 2>/dev/null | cksum)" = "$0" ] || echo "libhocket differs on $(uname -n)"'
-DIFFERS = re.compile(r"libhocket differs on (\S+)")
+
+COMPARE = (
+    'if [ "$(cat "$@" 2>/dev/null | cksum)" = "$0" ]; then has=same; else has=another; fi; '
+    'echo "libhocket: $has on $(uname -n)"'
+)
+ANSWER = re.compile(r"libhocket: (same|another) on (\S+)")  # a launcher that shows the script gives no answer
 
 
 def check(job: mpi.Job, environment: Mapping[str, str]) -> None:
     """Raise HocketError if a node of the job lacks this version of libhocket, or gives no answer in time."""
-    if not _may_span_nodes(job, environment):
+    if not job.launcher or job.malleable or job.other_mpi:
+        return  # a malleable program is linked with libhocket, so it does not start where that is absent
+    parts = [_options_of(part) for part in mpi.parts(job.command)]
+    options = [part for part in parts if part is not None]
+    if len(options) < len(parts) or not _may_span_nodes(options, environment):
         return
     files = mpi.loaded(job)
-    command = _in_place_of_ranks(job.command, ["/bin/sh", "-c", COMPARE, checksum(files), *map(str, files)])
-    if not command:
-        return
-    from hocket.process_group import run_limited  # late: most jobs have one node, and start sooner
-
-    code, out, err = run_limited([str(job.program), *command[1:]], environment, LIMIT_S)
-    if code is None:
-        raise HocketError(f"not all nodes have said within {LIMIT_S:g} s that they have libhocket")
-    if lacking := sorted(set(DIFFERS.findall(out + err))):
+    words = ["/bin/sh", "-c", COMPARE, checksum(files), *map(str, files)]
+    answers = _ask([str(job.program), *_joined([[*_without_output(part), *words] for part in options])], environment)
+    if lacking := sorted({node for answer, node in answers if answer != "same"}):
         others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise HocketError(f"{lacking[0]}{others}: there is no {files[0]}, or it is another version's")
+    if len(answers) < (mpi.processes_of(job.command) or 1):
+        raise HocketError("not all nodes have said that they have libhocket")
 
 
 def checksum(files: Sequence[Path]) -> str:
     """Return what `cat FILES | cksum` prints (POSIX, cksum)."""
-    import subprocess
+    try:
+        content = b"".join(path.read_bytes() for path in files)
+        return subprocess.run(["cksum"], input=content, capture_output=True, check=True).stdout.decode().strip()
+    except (OSError, subprocess.SubprocessError) as error:
+        raise HocketError(f"cannot compare libhocket on all nodes: {error}") from error
 
-    content = b"".join(path.read_bytes() for path in files)
-    return subprocess.run(["cksum"], input=content, capture_output=True, check=True).stdout.decode().strip()
+
+def _ask(command: Sequence[str], environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the answer of each rank, and its node's name; fewer if the launcher fails."""
+    from hocket.process_group import run_limited  # late: most jobs have one node, and start sooner
+
+    try:
+        with _signals_as_exits():
+            code, out, err = run_limited(command, environment, LIMIT_S)
+    except OSError as error:
+        raise HocketError(f"cannot ask all nodes for libhocket: {error}") from error
+    if code is None:
+        raise HocketError(f"not all nodes have said within {LIMIT_S:g} s that they have libhocket")
+    return ANSWER.findall(out + err)
 
 
-def _may_span_nodes(job: mpi.Job, environment: Mapping[str, str]) -> bool:
-    if not job.launcher or job.malleable or job.other_mpi:
-        return False  # a malleable program is linked with libhocket, so it does not start where that is absent
+@contextmanager
+def _signals_as_exits() -> Iterator[None]:
+    """End this process in order by signals that would otherwise leave the launcher behind."""
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _options_of(part: Sequence[str]) -> list[str] | None:
+    """Return the launcher's options before a program; None if one is unknown, or there is no program."""
+    at = 0
+    while at < len(part) and part[at].startswith("-"):
+        name, has_value, _ = part[at].lstrip("-").partition("=")
+        if name in FLAGS or (has_value and name in WITH_VALUE | OF_OUTPUT):
+            at += 1
+        elif not has_value and name in WITH_VALUE | OF_OUTPUT:
+            at += 2
+        elif not has_value and name in WITH_TWO_VALUES:
+            at += 3
+        else:
+            return None
+    return list(part[:at]) if at < len(part) else None
+
+
+def _without_output(options: Sequence[str]) -> list[str]:
+    """Return the options without those that lead the output elsewhere."""
+    kept: list[str] = []
+    at = 0
+    while at < len(options):
+        name, has_value, _ = options[at].lstrip("-").partition("=")
+        follow = 0 if has_value or name in FLAGS else 2 if name in WITH_TWO_VALUES else 1
+        if name not in OF_OUTPUT:
+            kept += options[at : at + 1 + follow]
+        at += 1 + follow
+    return kept
+
+
+def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
+    """Return the words of an MPMD command."""
+    return [word for number, part in enumerate(parts) for word in ([":"] if number else []) + list(part)]
+
+
+def _may_span_nodes(parts: Sequence[Sequence[str]], environment: Mapping[str, str]) -> bool:
     if environment.get(SLURM_NODES, "1") != "1" or any(environment.get(name) for name in VARIABLES):
         return True
-    return any(_names_others(options) for options, _ in mpi.parts_of(job.command))
+    return any(_names_others(options) for options in parts)
 
 
 def _names_others(options: Sequence[str]) -> bool:
     """Return True if options of a launcher name other hosts than this one."""
     for word, following in zip(options, [*options[1:], ""], strict=True):
-        if not word.startswith("-"):
-            continue
         name, has_value, value = word.lstrip("-").partition("=")
         names = {one.partition(":")[0] for one in (value if has_value else following).split(",")}
-        if name in FILES or (name in NAMES and not names <= {"localhost", "127.0.0.1", os.uname().nodename}):
+        is_option = word.startswith("-")
+        if is_option and name in FILES:
+            return True
+        if is_option and name in NAMES and not names <= {"localhost", "127.0.0.1", os.uname().nodename}:
             return True
     return False
-
-
-def _in_place_of_ranks(command: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Return the launcher's command with these words in place of each program; [] if a program is not recognised."""
-    replaced = [command[0]]
-    for options, program in mpi.parts_of(command):
-        if not program:
-            return []
-        replaced += [*([":"] if len(replaced) > 1 else []), *options, *words]
-    return replaced

@@ -35,13 +35,22 @@ def run_limited(command: Sequence[str], env: Mapping[str, str], limit_s: float |
     """
     pipe = subprocess.PIPE
     process = subprocess.Popen(
-        command, env=env, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+        command,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+        errors="replace",
+        start_new_session=True,
     )
     try:
         out, err = process.communicate(timeout=limit_s)
     except BaseException as error:
-        signal_group(process, signal.SIGKILL)
-        process.communicate()
+        end_group(process)  # a launcher ends what it has started in groups of their own, if it is asked to
+        for end in (process.stdout, process.stderr):
+            if end:
+                end.close()  # unread: a process that has left the group may hold the other end open
         if isinstance(error, subprocess.TimeoutExpired):
             return None, "", ""
         raise
