@@ -18,6 +18,7 @@ import runtime_kit as kit
 from cluster_kit import granted
 from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, spread, variables
 from hosts import SHARED, Host, Hosts
+from users_kit import FIRST, OWNER, become
 
 pytestmark = pytest.mark.timeout(180)
 AHEAD = ["unshare", "--time", "--monotonic", "500000", "--boottime", "500000", "--fork"]
@@ -248,21 +249,14 @@ def test_a_shrink_leaves_the_node_that_is_named_and_only_that_is_free_again(
     job.kill()
 
 
-def become(uid: int) -> tuple[str, ...]:
-    """Return the words that run a command as this user."""
-    return "setpriv", f"--reuid={uid}", f"--regid={uid}", "--clear-groups"
-
-
 def test_a_daemon_at_its_place_serves_all_users_of_its_host(start_cluster: Callable[..., HostCluster]):
     """Programs find it by themselves. They do not trust one that root has not made the place for."""
     cluster = start_cluster("adm")
     (adm,) = cluster.hosts
-    owner, user = 54320, 54321
-    place = f"chmod 755 /run && install -d -o {owner} -g {owner} -m 755 {RUNTIME}"
+    place = f"chmod 755 /run && install -d -o {OWNER} -g {OWNER} -m 755 {RUNTIME}"
     assert adm.run(["sh", "-c", place]).code == 0
-
-    ls = [*become(user), "env", "-u", "HOCKET_DIR", sys.executable, "-m", "hocket.cli", "ls"]
-    cluster.daemon(adm, "--users", "all", within=become(owner))
+    ls = [*become(FIRST), "env", "-u", "HOCKET_DIR", sys.executable, "-m", "hocket.cli", "ls"]
+    cluster.daemon(adm, "--users", "all", within=tuple(become(OWNER)))
     listed = adm.run(ls)
     assert listed.code == 0 and "no application runs" in listed.out, listed.err
     assert adm.run(["chmod", "1777", "/run"]).code == 0
@@ -276,12 +270,12 @@ def test_the_daemon_of_one_of_several_leaders_serves_users_who_choose_it(
     """A program of another user joins it, and the user sees it. Neither trusts a place that anybody could have made."""
     cluster = start_cluster("adm")
     (adm,) = cluster.hosts
-    owner, user, runtime = 54320, 54321, Path("/run/hocket-scratch")
+    runtime = Path("/run/hocket-scratch")
     adm.write(Path("/run/program"), adm.read(built("script.c")))
-    place = f"chmod 755 /run /run/program && install -d -o {owner} -g {owner} -m 755 {runtime}"
+    place = f"chmod 755 /run /run/program && install -d -o {OWNER} -g {OWNER} -m 755 {runtime}"
     assert adm.run(["sh", "-c", place]).code == 0
-    cluster.daemon(adm, "--users", "all", within=become(owner), runtime=runtime)
-    hocket = [*become(user), "env", "-u", "HOCKET_DIR", f"HOCKET_SOCKET={runtime}/hocketd.sock"]
+    cluster.daemon(adm, "--users", "all", within=tuple(become(OWNER)), runtime=runtime)
+    hocket = [*become(FIRST), "env", "-u", "HOCKET_DIR", f"HOCKET_SOCKET={runtime}/hocketd.sock"]
     hocket += [sys.executable, "-m", "hocket.cli"]
     access = ["/run/program", "open=/tmp/a", "write=1000", "close"]
     run = adm.run([*hocket, "run", "--name", "own", "--", *access])
@@ -290,9 +284,9 @@ def test_the_daemon_of_one_of_several_leaders_serves_users_who_choose_it(
     assert adm.run([*hocket, "ls"]).code == 0
     assert adm.run(["chmod", "1777", "/run"]).code == 0
     listed = adm.run([*hocket, "ls"])
-    assert listed.code != 0 and f"belongs to user {owner}" in listed.err, listed.err
+    assert listed.code != 0 and f"belongs to user {OWNER}" in listed.err, listed.err
     run = adm.run([*hocket, "run", "--name", "wary", "--", *access])
-    assert run.code == 0 and f"belongs to user {owner}" in run.err, "it runs uncoordinated, and is told so"
+    assert run.code == 0 and f"belongs to user {OWNER}" in run.err, "it runs uncoordinated, and is told so"
 
 
 def test_a_leader_that_is_stopped_keeps_no_job_of_another_host_waiting(

@@ -15,9 +15,9 @@ from cluster_kit import granted
 from daemon_kit import Daemon, hello, start_io
 from hocket.bus import Bus, BusError
 from story import Story
+from users_kit import FIRST, OPERATORS, SECOND, become, go_through
 
 LIMIT_S = 20
-FIRST, SECOND, OPERATORS = 54321, 54322, 54323
 pytestmark = [
     pytest.mark.timeout(120),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for several users"),
@@ -39,13 +39,6 @@ def as_user(user: int, act: Callable[[], None], groups: tuple[int, ...] = ()) ->
             os._exit(1)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, f"the process of user {user} failed"
-
-
-def go_through(path: Path) -> None:
-    """Let all users reach what lies below the directories for temporary files."""
-    for one in (path, *path.parents):
-        if one.stat().st_uid == os.getuid() and not one.stat().st_mode & 0o1000 and one != Path("/"):
-            one.chmod(one.stat().st_mode | 0o055)
 
 
 @pytest.fixture
@@ -72,10 +65,9 @@ def test_programs_of_two_users_take_turns(
         home.mkdir()
         os.chown(home, user, user)
         words, environment = mpi.command(2, [script, f"open={home / 'f'}", *actions, "close"], preload="", settings={})
-        become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         run = [sys.executable, "-m", "hocket.cli", "run", "--name", f"of{user}", "--"]
         own = {"HOCKET_PREFIX": str(prefix), "HOME": str(home), "TMPDIR": str(home), "XDG_DATA_HOME": str(home)}
-        return kit.launch([*become, *run, *words], environment | own)
+        return kit.launch([*become(user), *run, *words], environment | own)
 
     first = job(FIRST, "begin=1000", f"await={go}", "finish")
     story.awaits("GRANT_IO", application=f"of{FIRST}")

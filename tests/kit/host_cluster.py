@@ -39,9 +39,12 @@ class TraceOnHost(Story):
 
 
 class HostCluster:
-    """A leader on the first host, and agents on the others. Targets have names that the operator chose."""
+    """A leader on the first host, and agents on the others.
 
-    def __init__(self, several: Hosts, prefix: Path) -> None:
+    `target_names` are those that the operator chose; "": each target has the name of its mount.
+    """
+
+    def __init__(self, several: Hosts, prefix: Path, target_names: str = f"{SHARED}=shared") -> None:
         self.hosts = several
         self.prefix = prefix
         self.started: list[subprocess.Popen] = []
@@ -49,7 +52,7 @@ class HostCluster:
         subprocess.run([prefix / "bin" / "hocketd", "--make-key", key], check=True, timeout=LIMIT_S)
         for host in several:
             host.run(["sh", "-c", f"cp {SHARED}/key /run/key && chmod 600 /run/key"])
-            host.write(Path("/run/hocket.toml"), b'[daemon]\ntarget_names = "/run/shared=shared"\n')
+            host.write(Path("/run/hocket.toml"), f'[daemon]\ntarget_names = "{target_names}"\n'.encode())
 
     def give_boot_ids(self) -> None:
         """Give each host a boot id of its own, by which servers and their clients recognise their node."""
@@ -83,9 +86,10 @@ class HostCluster:
         return self.daemon(host, "--leader", "--key", "/run/key", *options, within=within)
 
     def join(
-        self, host: Host, within: tuple[str, ...] = (), leaders: Sequence[str] = (LEADER_ADDRESS,)
+        self, host: Host, within: tuple[str, ...] = (), *options: str, leaders: Sequence[str] = (LEADER_ADDRESS,)
     ) -> subprocess.Popen:
-        return self.daemon(host, "--agent", "--leaders", " ".join(leaders), "--key", "/run/key", within=within)
+        how = ("--agent", "--leaders", " ".join(leaders), "--key", "/run/key", *options)
+        return self.daemon(host, *how, within=within)
 
     def log(self, host: Host) -> str:
         """Return the log of the daemon of the host."""
