@@ -27,8 +27,8 @@ def cluster(prefix: Path) -> Iterator[Cluster]:
 def start_cluster(
     start_hosts: Callable[..., Hosts], prefix: Path, built_programs
 ) -> Iterator[Callable[..., HostCluster]]:
-    def start(*names: str, visible: Sequence[Path] = ()) -> HostCluster:
-        return HostCluster(start_hosts(*names, visible=(built_programs[0], *visible)), prefix)
+    def start(*names: str, visible: Sequence[Path] = (), how: Sequence[str] = (), **options: str) -> HostCluster:
+        return HostCluster(start_hosts(*names, visible=(built_programs[0], *visible), how=how), prefix, **options)
 
     yield start
 

@@ -1,4 +1,4 @@
-// host_mount STORE MOUNTPOINT [late] [stale] [small]: mounts a directory that several hosts share, as one host's client
+// host_mount STORE MOUNTPOINT [late] [stale] [small] [gluster]: mounts a directory that several hosts share, as one host's client
 // of a network file system does. It returns when the mount is there; a process in the background serves it.
 //
 // The kernel keeps the pages and attributes of files. Others' changes are seen after an open, as on NFS
@@ -9,6 +9,7 @@
 //   late   writes stay in this process until close, fsync, truncation, or 1 MiB of them, as in an NFS client
 //   stale  an open drops nothing, so readers see old bytes: it shows that a test notices that
 //   small  a file system that refuses bytes beyond 300,000 of a file (EDQUOT), when they come to the store
+//   gluster  the mount has the type and the source of a mount by GlusterFS, by which all hosts find one name for it
 //
 // One thread serves all requests, so nothing needs a mutex.
 #define _GNU_SOURCE
@@ -447,17 +448,20 @@ static bool serve(void) {
 }
 
 int main(int count, char** words) {
-  if (count < 3) return fprintf(stderr, "usage: host_mount STORE MOUNTPOINT [late] [stale] [small]\n"), 2;
+  if (count < 3) return fprintf(stderr, "usage: host_mount STORE MOUNTPOINT [late] [stale] [small] [gluster]\n"), 2;
+  char* of_itself = "-oallow_other,default_permissions,fsname=host_mount,subtype=shared";
+  char* of_gluster = "-oallow_other,default_permissions,fsname=storage:/volume,subtype=glusterfs";
+  char* options[] = {words[0], of_itself, NULL};
   for (int i = 3; i < count; ++i) {
     is_late = is_late || strcmp(words[i], "late") == 0;
     is_stale = is_stale || strcmp(words[i], "stale") == 0;
     is_small = is_small || strcmp(words[i], "small") == 0;
+    if (strcmp(words[i], "gluster") == 0) options[1] = of_gluster;
   }
   lock_operations(&operations);
   umask(0);
   root.path_fd = open(words[1], O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (root.path_fd < 0) return perror(words[1]), 1;
-  char* options[] = {words[0], "-oallow_other,default_permissions,fsname=host_mount,subtype=shared", NULL};
   struct fuse_args arguments = FUSE_ARGS_INIT(2, options);
   session = fuse_session_new(&arguments, &operations, sizeof operations, NULL);
   if (!session || fuse_session_mount(session, words[2]) != 0 || fuse_daemonize(0) != 0) return 1;
