@@ -27,10 +27,10 @@ TEST(SlurmStep, IsNoneOfGroupsThatUsersMayMake) {
 }
 
 TEST(SlurmStep, IsNoneOfOtherTexts) {
-  for (const char* text :
-       {"", "\n\n", ":", "6:freezer", "6:freezer:", "6:freezer:/slurm/uid_1000/",
-        "6:freezer:/slurm/uid_1000/job_/step_0", "6:freezer:/slurm/uid_1000/job_7x/step_0",
-        "6:freezer:/slurm/uid_1000/job_7", "6:freezer:uid_1000/job_7/step_0", "6:freezer:/uid_1000/job_7/step_0", "0::/../../job_7/step_0"})
+  for (const char* text : {"", "\n\n", ":", "6:freezer", "6:freezer:", "6:freezer:/slurm/uid_1000/",
+                           "6:freezer:/slurm/uid_1000/job_/step_0", "6:freezer:/slurm/uid_1000/job_7x/step_0",
+                           "6:freezer:/slurm/uid_1000/job_7", "6:freezer:uid_1000/job_7/step_0",
+                           "6:freezer:/uid_1000/job_7/step_0", "0::/../../job_7/step_0"})
     EXPECT_EQ(slurm_step_in(text, user), "") << text;
   EXPECT_EQ(slurm_step_in("6:freezer:/slurm/uid_1000/job_7/step_" + std::string(100, 'x'), user), "");
 }
