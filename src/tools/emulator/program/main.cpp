@@ -6,12 +6,14 @@
 // `hocket emulate` writes the plan, and measures the operations in it.
 #include <mpi.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "emulator/plan_reader.hpp"
@@ -23,6 +25,8 @@ namespace hocket::emulator {
 
 void fail(const std::string& text) {
   std::fprintf(stderr, "emulator: %s\n", text.c_str());
+  // A launcher that is told to end all ranks does not pass on what it has not read by then.
+  std::this_thread::sleep_for(std::chrono::milliseconds{300});
   MPI_Abort(MPI_COMM_WORLD, 1);
   std::abort();  // not reached
 }
