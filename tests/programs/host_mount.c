@@ -1,5 +1,6 @@
-// host_mount STORE MOUNTPOINT [late] [stale] [small] [gluster]: mounts a directory that several hosts share, as one host's client
-// of a network file system does. It returns when the mount is there; a process in the background serves it.
+// host_mount STORE MOUNTPOINT [late] [stale] [small] [gluster]: mounts a directory that several hosts share, as one
+// host's client of a network file system does. It returns when the mount is there; a process in the background serves
+// it.
 //
 // The kernel keeps the pages and attributes of files. Others' changes are seen after an open, as on NFS
 // (close-to-open): an open drops what the kernel keeps of a file whose size or times are others than before. A file's
