@@ -15,7 +15,7 @@ import hosts
 import pytest
 import runtime_kit as kit
 from daemon_kit import START_LIMIT_S
-from host_cluster import LIMIT_S, RUNTIME, HostCluster, on_host, spread, variables
+from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, on_host, spread, variables
 from hosts import SHARED, Host, Hosts
 from put_get_kit import MIB, NO_SERVER, Program, noise
 
@@ -52,11 +52,11 @@ class ProgramOnHost(Program):
 def serving(start_cluster: Callable[..., HostCluster], put_get: Path) -> Serving:
     """Return a function that starts a leader on `adm` and agents on the other hosts."""
 
-    def start(*names: str) -> HostCluster:
+    def start(*names: str, policy: str = "cost") -> HostCluster:
         cluster = start_cluster("adm", *names, visible=(put_get.parent,))
         cluster.give_boot_ids()
         adm, *others = cluster.hosts
-        cluster.lead(adm)
+        cluster.lead(adm, "--policy", policy)
         for host in others:
             cluster.join(host)
         return cluster
@@ -369,6 +369,57 @@ def test_a_job_over_two_nodes_writes_through_servers_of_both(
     kit.wait_until(
         lambda: sum(one["bytes"] for one in cluster.servers(adm).values()) >= 8 * 700000, LIMIT_S, "the servers wrote"
     )
+
+
+def test_a_file_for_each_process_of_three_nodes(
+    mpi: kit.Mpi, built: Callable[..., Path], serving: Serving, start_shells: Callable[[Hosts], None]
+) -> None:
+    """Each rank asks for itself, through the agent of its node. Another job has its turn when none of them does I/O."""
+    nodes = ["one", "two", "three"]
+    cluster = serving(*nodes, policy="fcfs")
+    adm, one, *_ = cluster.hosts
+    started = cluster.hocket(adm, "server", "start", "--on", ",".join(nodes), "--dir", str(SHARED))
+    assert started.code == 0, started.err
+    start_shells(cluster.hosts)
+    story, script = TraceOnHost(adm), built("script.c")
+    _, environment = mpi.command(2, [script], preload="", settings={})
+    environment |= {"UCX_TLS": "tcp,self"}  # MPICH would use shared memory between these hosts
+    # A rank that awaits a file makes no progress in MPI, so all ranks have connected to each other before.
+    actions = ["allreduce=10", "self", f"open={SHARED / 'a'}", "begin=700000", f"await={SHARED / 'go'}", "finish"]
+    program = [script, *actions, "write=2500000", "close"]
+    words = ["run", "--io", "hocket", "--name", "wide", "--", *spread(mpi, 6, nodes), *program]
+    wide = one.start([sys.executable, "-m", "hocket.cli", *words], variables(environment))
+    story.until(lambda: asked_on(story, "wide") == sorted(2 * nodes), "two ranks of each node ask")
+    other = cluster.job(adm, "other", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close")
+    assert story.awaits("QUEUED_IO", application="other")["behind"] == "wide"
+    (cluster.hosts.store / "go").touch()
+    for job in (wide, other):
+        run = hosts.finish(job, LIMIT_S)
+        assert (run.code, run.out, run.err) == (0, "", "")
+    story.awaits("BYE", application="other")
+    assert {line["node"] for line in story.all("FINISH_IO", application="wide")} == set(nodes)
+    never_two_at_once(story)
+    for rank, letter in enumerate(b"ABCDEF"):
+        assert (cluster.hosts.store / f"a.{rank}").read_bytes() == 3200000 * bytes([letter])
+    moved = lambda: all(server["bytes"] > 0 for server in cluster.servers(adm).values())  # noqa: E731
+    kit.wait_until(moved, LIMIT_S, "the servers of all nodes wrote, since each rank wrote more than three stripes")
+
+
+def asked_on(story: TraceOnHost, name: str) -> list[str]:
+    """Return the node of each process of the application that has asked for a grant."""
+    return sorted({line["member"]: line["node"] for line in story.all("START_IO", application=name)}.values())
+
+
+def never_two_at_once(story: TraceOnHost) -> None:
+    """Check that the accesses at each time were those of one application, by grants and by delegations."""
+    holding: dict[tuple[int | None, int | None], str] = {}
+    for line in story.read():
+        access = line.get("member"), line.get("request")
+        if line.get("out") == "GRANT_IO" or line.get("delegation"):
+            holding[access] = line["application"]
+        elif line.get("in") == "FINISH_IO":
+            holding.pop(access, None)
+        assert len(set(holding.values())) <= 1, f"{holding} at {line}"
 
 
 @pytest.mark.parametrize("mpi", ["mpich"], indirect=True)
