@@ -16,7 +16,7 @@ import malleable_kit
 import pytest
 import runtime_kit as kit
 from cluster_kit import granted
-from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, spread, variables
+from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, said, spread, variables
 from hosts import SHARED, Host, Hosts
 from users_kit import FIRST, OWNER, become
 
@@ -163,8 +163,7 @@ def test_one_job_over_two_hosts_takes_turns_with_another(
     assert story.awaits("QUEUED_IO", application="second")["behind"] == "wide"
     (cluster.hosts.store / "go").touch()
     for job in (first, second):
-        run = hosts.finish(job, LIMIT_S)
-        assert (run.code, run.out, run.err) == (0, "", "")
+        assert said(hosts.finish(job, LIMIT_S)) == (0, "", "")
     written = 2 * b"".join(1000 * bytes([letter]) for letter in b"ABCD")
     assert (cluster.hosts.store / "a").read_bytes() == written
     assert {line["node"] for line in story.all("HELLO", application_asked="wide")} >= {"one"}
@@ -197,7 +196,7 @@ def test_a_job_runs_without_hocket_if_one_of_its_hosts_has_another_libhocket_or_
     job = [*spread(mpi, 2, ["one", "two"]), script, *actions]
     run = hosts.finish(one.start([sys.executable, "-m", "hocket.cli", "run", "--", *job], variables(environment)))
     expected = f"hocket: two: there is no {library}, or it is another version's; the application runs uncoordinated\n"
-    assert (run.code, run.out, run.err) == (0, "", expected)
+    assert said(run) == (0, "", expected)
     assert (cluster.hosts.store / "a").read_bytes() == 1000 * b"A" + 1000 * b"B"
     assert not TraceOnHost(one).all("HELLO")
 

@@ -106,6 +106,12 @@ def variables(environment: dict[str, str]) -> dict[str, str]:
     return {key: value for key, value in environment.items() if os.environ.get(key) != value or key == "PATH"}
 
 
+def said(run: kit.Run) -> tuple[int, str, str]:
+    """Return exit code, output, and messages, without a warning of Open MPI, which loses a race with ssh at times."""
+    lines = run.err.splitlines(keepends=True)
+    return run.code, run.out, "".join(line for line in lines if "plm:ssh: Warning: setpgid" not in line)
+
+
 def spread(mpi: kit.Mpi, ranks: int, names: list[str]) -> list[str]:
     """Return the words of a launcher that deals the ranks out to the hosts."""
     if mpi.name == "mpich":
