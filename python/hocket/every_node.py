@@ -15,6 +15,7 @@ import signal
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 from hocket import mpi
@@ -158,7 +159,7 @@ def _may_span_nodes(parts: Sequence[Sequence[str]], environment: Mapping[str, st
 
 def _names_others(options: Sequence[str]) -> bool:
     """Return True if options of a launcher name other hosts than this one."""
-    for word, following in zip(options, [*options[1:], ""], strict=True):
+    for word, following in pairwise([*options, ""]):
         name, has_value, value = word.lstrip("-").partition("=")
         names = {one.partition(":")[0] for one in (value if has_value else following).split(",")}
         is_option = word.startswith("-")

@@ -45,7 +45,9 @@ def launched(tmp_path: Path, library: Path):
     return check
 
 
-@pytest.mark.parametrize("words", ["-n 4", "-n 2 -host localhost", "-hosts=localhost,127.0.0.1 -n 2", "-bind-to core"])
+@pytest.mark.parametrize(
+    "words", ["", "-n 4", "-n 2 -host localhost", "-hosts=localhost,127.0.0.1 -n 2", "-bind-to core"]
+)
 def test_a_job_of_one_node_starts_nothing_more(launched, words: str):
     assert launched(f"{words} {APPLICATION} -host far") == []
     assert launched(f"{words} {APPLICATION}", {every_node.SLURM_NODES: "1"}) == []
