@@ -65,7 +65,7 @@ def check(job: mpi.Job, environment: Mapping[str, str]) -> None:
     """Raise HocketError if a node of the job lacks this version of libhocket, or gives no answer in time."""
     if not job.launcher or job.malleable or job.other_mpi:
         return  # a malleable program is linked with libhocket, so it does not start where that is absent
-    parts = [_options_of(part) for part in mpi.parts(job.command)]
+    parts = [_options_of(part) for part in mpi.mpmd_parts(job.command)]
     options = [part for part in parts if part is not None]
     if len(options) < len(parts) or not _may_span_nodes(options, environment):
         return

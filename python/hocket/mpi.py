@@ -170,7 +170,7 @@ def programs_of(command: Sequence[str]) -> list[str]:
     elif name in SHELLS:
         parts = [*_shell_commands(command[1:])]
     elif LAUNCHER.match(name) or name in WRAPPERS or name == SRUN:
-        for part in parts(command) if LAUNCHER.match(name) else [command[1:]]:
+        for part in mpmd_parts(command) if LAUNCHER.match(name) else [command[1:]]:
             at = next((at for at in range(len(part)) if _program_at(part, at)), len(part))
             parts.append(part[at:])
     return [command[0], *(program for part in parts if part for program in programs_of(part))]
@@ -354,11 +354,11 @@ def processes_of(command: Sequence[str]) -> int | None:
     command = _behind_run(command)
     if not LAUNCHER.match(Path(command[0]).name):
         return None
-    counts = [_count_in(_options_in(part)) for part in parts(command)]
+    counts = [_count_in(_options_in(part)) for part in mpmd_parts(command)]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def parts(command: Sequence[str]) -> list[list[str]]:
+def mpmd_parts(command: Sequence[str]) -> list[list[str]]:
     """Return the words behind a launcher, for each of its programs (`mpiexec -n 2 a : -n 6 b`)."""
     parts: list[list[str]] = [[]]
     for word in command[1:]:
