@@ -56,7 +56,9 @@ TEST(Frame, WhatIsOutOfBoundsIsRefused) {
   EXPECT_EQ(fault([](Header& h) { h.error = -5; }), "an error below 0");
   EXPECT_EQ(fault([](Header& h) { h.flags = 1U << 12U; }), "an unknown flag");
   EXPECT_EQ(fault([](Header& h) { h.payload = 1; }), "a payload that is not its data");
-  EXPECT_EQ(fault([](Header& h) { h.type = static_cast<Type>(18); }), "an unknown type");
+  for (const int type : {0, static_cast<int>(Type::call) + 1, static_cast<int>(Type::challenge) - 1,
+                         static_cast<int>(Type::alive) + 1, 255})
+    EXPECT_EQ(fault([type](Header& h) { h.type = static_cast<Type>(type); }), "an unknown type") << type;
 }
 
 TEST(Frame, RandomBytesAreNoFrames) {
