@@ -12,26 +12,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import runtime_kit as kit
 from daemon_kit import Daemon
 from hocket.bus import Bus
 from hocket.mounts import target_of
-from stand_in_hocketd import StandIn
+from mount_kit import NAMESPACE, needs_mounts
 
 pytestmark = pytest.mark.timeout(120)
 LIMIT_S = 30
-MIB = 1 << 20
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
-# Runs "$@" in a user and mount namespace, after the commands of $0.
-NAMESPACE = ["unshare", "-Urm", "sh", "-c", 'set -e; eval "$0"; exec "$@"']
-
-
-def can_mount() -> bool:
-    done = subprocess.run([*NAMESPACE, "mount -t tmpfs none /mnt", "true"], capture_output=True, timeout=LIMIT_S)
-    return done.returncode == 0
-
-
-needs_mounts = pytest.mark.skipif(not can_mount(), reason="this user may have no mount namespace")
 
 
 @pytest.fixture
@@ -117,21 +105,6 @@ def test_mounts_of_one_server_have_one_name(prefix: Path, tmp_path: Path) -> Non
     names, devices = zip(*(found[f"{tmp_path}/{number}"] for number in range(len(sources))), strict=True)
     assert names == ("sshfs:host:/data", "sshfs:host:/data", "sshfs:host:/other")
     assert len(set(devices)) == len(sources)
-
-
-@needs_mounts
-def test_programs_on_two_mounts_of_one_file_system_use_one_target(
-    mpi: kit.Mpi, built: Callable[..., Path], controller: StandIn, tmp_path: Path
-) -> None:
-    (tmp_path / "mount").mkdir()
-    (tmp_path / "shared").mkdir()
-    for place, mounts in (("shared", "true"), ("mount", f"mount --bind {tmp_path}/shared {tmp_path}/mount")):
-        program = [*NAMESPACE, mounts, built("posix_io.c"), tmp_path / place / "f", f"write={2 * MIB}"]
-        run = mpi.run(program, kit.settings(controller.socket))
-        assert (run.code, run.err) == (0, "")
-    started = controller.events("START_IO")
-    assert {Path(one["file"]).parent.name for one in started} == {"shared", "mount"}
-    assert {one["target"] for one in started} == {target_of(tmp_path)}
 
 
 def test_hocketd_hands_the_operators_names_on(
