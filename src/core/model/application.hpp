@@ -137,8 +137,6 @@ struct alignas(64) Application {
   std::string mpi;
   std::string node;             // of the first member, like `pid`
   std::int64_t pid = 0;         // as it says
-  std::int64_t user = -1;       // whose it is, as the kernel says; -1: not known
-  std::string slurm_step;       // as in HELLO
   Time arrived{};               // time of the first HELLO
   bool forwards = false;        // the data of its files go through I/O servers, which hold none of them
   std::int64_t nodes = 1;       // compute nodes that it runs on
@@ -165,6 +163,8 @@ struct alignas(64) Application {
   std::vector<NodeCount> reported_nodes;     // on which processes computed at its last report of them; see `runs_on`
   std::int64_t delegations = 0;              // of its members
   std::int64_t recalled = 0;                 // those of them that were recalled and are not returned
+  std::int64_t user = -1;                    // whose it is, as the kernel says; -1: not known
+  std::string slurm_step;                    // as in HELLO
 
   // Returns the number of processes that compute. A malleable application reports it, because it has many members,
   // and some sleep. For others it is the sum over members.
