@@ -17,7 +17,7 @@ using bench::Application;
 
 // Samples of each kind, and the bound on the ratio of the medians.
 constexpr std::size_t samples = 10'000;
-constexpr double bound = 2.5;
+constexpr double bound = 2.0;
 
 // Answers each message of the size of a START_IO with one of the size of a GRANT_IO.
 void answer(int socket, bench::Frames frames) {
