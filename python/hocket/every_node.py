@@ -12,10 +12,9 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
+from collections import namedtuple
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
 from pathlib import Path
 
 from hocket import mpi
@@ -41,9 +40,8 @@ WITH_VALUE = frozenset(
     )
 )  # fmt: skip
 WITH_TWO_VALUES = frozenset(("env", "genv", "mca", "gmca", "prtemca", "pmixmca"))
-OF_OUTPUT = frozenset(
-    ("outfile-pattern", "errfile-pattern", "output-filename", "output")
-)  # the answer must arrive here
+# The answers must arrive here, so these are left out.
+OF_OUTPUT = frozenset(("outfile-pattern", "errfile-pattern", "output-filename", "output"))
 
 # Options, variables, and files by which launchers get the names of several hosts.
 NAMES = frozenset(("host", "hosts", "H"))
@@ -61,6 +59,16 @@ COMPARE = (
 ANSWER = re.compile(r"libhocket: (same|another) on (\S+)")  # a launcher that shows the script gives no answer
 
 
+# A named tuple, as in mpi.py.
+class Option(namedtuple("Option", ("name", "value", "words"))):
+    """An option of a launcher: its name without hyphens, its last value, and all of its words."""
+
+    __slots__ = ()
+    name: str
+    value: str
+    words: list[str]
+
+
 def check(job: mpi.Job, environment: Mapping[str, str]) -> None:
     """Raise HocketError if a node of the job lacks this version of libhocket, or gives no answer in time."""
     if not job.launcher or job.malleable or job.other_mpi:
@@ -70,8 +78,8 @@ def check(job: mpi.Job, environment: Mapping[str, str]) -> None:
     if len(options) < len(parts) or not _may_span_nodes(options, environment):
         return
     files = mpi.loaded(job)
-    words = ["/bin/sh", "-c", COMPARE, checksum(files), *map(str, files)]
-    answers = _ask([str(job.program), *_joined([[*_without_output(part), *words] for part in options])], environment)
+    shell = ["/bin/sh", "-c", COMPARE, checksum(files), *map(str, files)]
+    answers = _ask([str(job.program), *_with_shell(options, shell)], environment)
     if lacking := sorted({node for answer, node in answers if answer != "same"}):
         others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
         raise HocketError(f"{lacking[0]}{others}: there is no {files[0]}, or it is another version's")
@@ -81,6 +89,8 @@ def check(job: mpi.Job, environment: Mapping[str, str]) -> None:
 
 def checksum(files: Sequence[Path]) -> str:
     """Return what `cat FILES | cksum` prints (POSIX, cksum)."""
+    import subprocess  # late: most jobs have one node, and start sooner
+
     try:
         content = b"".join(path.read_bytes() for path in files)
         return subprocess.run(["cksum"], input=content, capture_output=True, check=True).stdout.decode().strip()
@@ -90,7 +100,7 @@ def checksum(files: Sequence[Path]) -> str:
 
 def _ask(command: Sequence[str], environment: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the answer of each rank, and its node's name; fewer if the launcher fails."""
-    from hocket.process_group import run_limited  # late: most jobs have one node, and start sooner
+    from hocket.process_group import run_limited  # late, as in checksum()
 
     try:
         with _signals_as_exits():
@@ -117,54 +127,49 @@ def _signals_as_exits() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _options_of(part: Sequence[str]) -> list[str] | None:
+def _options_of(part: Sequence[str]) -> list[Option] | None:
     """Return the launcher's options before a program; None if one is unknown, or there is no program."""
+    found: list[Option] = []
     at = 0
     while at < len(part) and part[at].startswith("-"):
-        name, has_value, _ = part[at].lstrip("-").partition("=")
-        if name in FLAGS or (has_value and name in WITH_VALUE | OF_OUTPUT):
-            at += 1
-        elif not has_value and name in WITH_VALUE | OF_OUTPUT:
-            at += 2
-        elif not has_value and name in WITH_TWO_VALUES:
-            at += 3
-        else:
+        name, has_value, value = part[at].lstrip("-").partition("=")
+        follow = _words_behind(name, bool(has_value))
+        if follow is None:
             return None
-    return list(part[:at]) if at < len(part) else None
+        words = list(part[at : at + 1 + follow])
+        found.append(Option(name, value if has_value else words[-1], words))
+        at += len(words)
+    return found if at < len(part) else None
 
 
-def _without_output(options: Sequence[str]) -> list[str]:
-    """Return the options without those that lead the output elsewhere."""
-    kept: list[str] = []
-    at = 0
-    while at < len(options):
-        name, has_value, _ = options[at].lstrip("-").partition("=")
-        follow = 0 if has_value or name in FLAGS else 2 if name in WITH_TWO_VALUES else 1
-        if name not in OF_OUTPUT:
-            kept += options[at : at + 1 + follow]
-        at += 1 + follow
-    return kept
+def _words_behind(name: str, has_value: bool) -> int | None:
+    """Return how many words belong to an option behind its own; None: it is unknown."""
+    if name in FLAGS:
+        return 0
+    if name in WITH_VALUE | OF_OUTPUT:
+        return 0 if has_value else 1
+    return 2 if name in WITH_TWO_VALUES and not has_value else None
 
 
-def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
-    """Return the words of an MPMD command."""
-    return [word for number, part in enumerate(parts) for word in ([":"] if number else []) + list(part)]
+def _with_shell(parts: Sequence[Sequence[Option]], shell: Sequence[str]) -> list[str]:
+    """Return the launcher's words with a shell in place of each program, whose output comes here."""
+    words: list[str] = []
+    for part in parts:
+        words += [":"] if words else []
+        words += [word for option in part if option.name not in OF_OUTPUT for word in option.words]
+        words += shell
+    return words
 
 
-def _may_span_nodes(parts: Sequence[Sequence[str]], environment: Mapping[str, str]) -> bool:
+def _may_span_nodes(parts: Sequence[Sequence[Option]], environment: Mapping[str, str]) -> bool:
     if environment.get(SLURM_NODES, "1") != "1" or any(environment.get(name) for name in VARIABLES):
         return True
-    return any(_names_others(options) for options in parts)
+    return any(_names_others(option) for part in parts for option in part)
 
 
-def _names_others(options: Sequence[str]) -> bool:
-    """Return True if options of a launcher name other hosts than this one."""
-    for word, following in pairwise([*options, ""]):
-        name, has_value, value = word.lstrip("-").partition("=")
-        names = {one.partition(":")[0] for one in (value if has_value else following).split(",")}
-        is_option = word.startswith("-")
-        if is_option and name in FILES:
-            return True
-        if is_option and name in NAMES and not names <= {"localhost", "127.0.0.1", os.uname().nodename}:
-            return True
-    return False
+def _names_others(option: Option) -> bool:
+    """Return True if the option names other hosts than this one."""
+    if option.name in FILES:
+        return True
+    names = {one.partition(":")[0] for one in option.value.split(",")}
+    return option.name in NAMES and not names <= {"localhost", "127.0.0.1", os.uname().nodename}

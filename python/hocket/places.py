@@ -5,6 +5,7 @@ On one node without Slurm, and of the own user's applications, this says nothing
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 from collections.abc import Collection, Mapping
@@ -27,8 +28,7 @@ class Place:
     @classmethod
     def of_row(cls, application: Mapping[str, Any]) -> Place:
         """Return the place of an application that LIST describes."""
-        nodes = nodes_in(str(application.get("nodes", ""))) or (str(application.get("on_node", "")),)
-        return cls(tuple(filter(None, nodes)), slurm_job(application), other_user(int(application.get("user", -1))))
+        return cls(_nodes_of_row(application), slurm_job(application), other_user(int(application.get("user", -1))))
 
     def nodes_text(self) -> str:
         """Return "n1", "n1 n2", or "n1 and 3 more"; "": not known."""
@@ -56,6 +56,7 @@ def slurm_job(fields: Mapping[str, Any]) -> str:
     return parts[2] if parts[0] == "slurm" and len(parts) > 2 else ""
 
 
+@functools.cache  # a directory of users may take its time, and `hocket top` asks at each frame
 def other_user(number: int) -> str:
     """Return the name of a user by its number; "" for the one of this process, and for -1."""
     import pwd  # late: most programs have the own user's applications only
@@ -83,7 +84,11 @@ def nodes_of_listing(
 ) -> set[str]:
     """Return the nodes that an answer to LIST names."""
     named = {str(one.get("on_node", "")) for one in (daemon, *nodes)}
-    return (named | {node for one in applications for node in Place.of_row(one).nodes}) - {""}
+    return (named | {node for one in applications for node in _nodes_of_row(one)}) - {""}
+
+
+def _nodes_of_row(application: Mapping[str, Any]) -> tuple[str, ...]:
+    return nodes_in(str(application.get("nodes", ""))) or nodes_in(str(application.get("on_node", "")))
 
 
 def places_text(places: Mapping[str, Place], with_nodes: bool) -> str:
