@@ -13,7 +13,7 @@ from matplotlib import pyplot
 
 from hocket.arbitration.allocate import POLICIES, Allocation
 from hocket.arbitration.jobs import MB, Job
-from hocket.errors import HocketError
+from hocket.pictures import save
 
 SOFT, GRID = "#5b6168", "#e4e7e9"
 BAR, BEST, BOUND = "#8a939b", "#0072b2", "#c9ced2"
@@ -43,13 +43,7 @@ def write_plot(jobs: Sequence[Job], allocations: Sequence[Allocation], servers: 
         single.set_ylabel("%", color=SOFT)
         if single.get_legend_handles_labels()[0]:
             single.legend(frameon=False, fontsize=9, loc="center left", bbox_to_anchor=(1, 0.5))
-        try:
-            figure.savefig(path, dpi=DPI)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            raise HocketError(f"cannot write {path}: {why}; choose another with --plot") from error
-        finally:
-            pyplot.close(figure)
+        save(figure, path, DPI)
 
 
 def _draw_whole(axis: pyplot.Axes, found: Sequence[Allocation], servers: int) -> None:

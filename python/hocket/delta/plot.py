@@ -16,7 +16,7 @@ from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
 from hocket.delta.graph import Graph
-from hocket.errors import HocketError
+from hocket.pictures import save
 
 COLOURS = {"interfere": "#a8326e", "fcfs": "#0072b2", "interrupt": "#e69f00", "dynamic": "#009e73"}
 MARKERS = {"interfere": "x", "fcfs": "s", "interrupt": "^", "dynamic": "o"}
@@ -46,12 +46,7 @@ def write_plot(graph: Graph, path: Path) -> None:
         axes[2].set_title(f"metric: {_short(graph.model.metric)}", loc="left", fontsize=11, fontweight="bold")
         axes[2].set_ylabel(UNITS.get(graph.model.metric, ""), color=SOFT)
         figure.legend(handles=_key(graph), loc="outside upper left", ncols=8, frameon=False, fontsize=9.5)
-        try:
-            figure.savefig(path, dpi=DPI)
-        except (OSError, ValueError) as error:
-            raise HocketError(f"cannot write {path}: {error}; choose another with --plot") from error
-        finally:
-            pyplot.close(figure)
+        save(figure, path, DPI)
 
 
 def colour_of(graph: Graph, policy: str) -> str:

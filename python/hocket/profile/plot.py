@@ -13,7 +13,7 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from hocket.errors import HocketError
+from hocket.pictures import save
 from hocket.profile.store import SHORT, Profile
 
 COMPUTING, IO, EVEN = "#3a4046", "#0072b2", "#9aa1a8"
@@ -52,12 +52,7 @@ def write_curve(profile: Profile, path: Path) -> None:
         for side in ("top", "right"):
             axis.spines[side].set_visible(False)
         axis.legend(frameon=False, fontsize=9.5)
-        try:
-            figure.savefig(path, dpi=DPI)
-        except OSError as error:
-            raise HocketError(f"cannot write {path}: {error.strerror}; choose another with --plot") from error
-        finally:
-            pyplot.close(figure)
+        save(figure, path, DPI)
 
 
 def _few(axis: Axes) -> Callable[[float, int], str]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from matplotlib import pyplot
 
 from hocket.errors import HocketError
+from hocket.pictures import save
 from hocket.workload.core_figures import Case, CoreQueue, utilisation
-from hocket.workload.plot import MOST_ROWS, SOFT, colours_of, draw_bar, draw_numbers, label_rows, save
+from hocket.workload.plot import DPI, MOST_ROWS, SOFT, colours_of, draw_bar, draw_numbers, label_rows
 from hocket.workload.results import QueueRun, Steps
 
 
@@ -29,7 +30,7 @@ def write_plot(queue: CoreQueue, cases: Sequence[Case], path: Path) -> None:
             _draw_cores(right, queue, one)
         rows[-1][0].set_xlabel("seconds; line: waits; in the bars: number of processes", color=SOFT)
         rows[-1][1].set_xlabel("seconds; area: cores that jobs have", color=SOFT)
-        save(figure, path)
+        save(figure, path, DPI)
 
 
 def _draw_jobs(axis: pyplot.Axes, queue: CoreQueue, case: Case, last_s: float) -> None:

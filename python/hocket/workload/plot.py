@@ -14,6 +14,7 @@ from matplotlib import colormaps, pyplot
 
 from hocket.arbitration.jobs import MB
 from hocket.errors import HocketError
+from hocket.pictures import save
 from hocket.workload.jobs import QueuedJob
 from hocket.workload.prediction import PredictedJob
 from hocket.workload.results import JobRun, Steps
@@ -44,17 +45,7 @@ def write_plot(queue: Sequence[QueuedJob], outcomes: Sequence[Outcome], path: Pa
         rows[-1][0].set_xlabel("seconds from the start of the queue; in the bars: number of I/O servers", color=SOFT)
         line = "; line: predicted from the curves" if any(one.runs and one.prediction for one in drawn) else ""
         rows[-1][1].set_xlabel(f"bandwidth of each job, MB/s{line}", color=SOFT)
-        save(figure, path)
-
-
-def save(figure: pyplot.Figure, path: Path) -> None:
-    """Write a picture. Raises HocketError."""
-    try:
-        figure.savefig(path, dpi=DPI)
-    except (OSError, ValueError) as error:
-        raise HocketError(f"cannot write {path}: {error}; choose another with --plot") from error
-    finally:
-        pyplot.close(figure)
+        save(figure, path, DPI)
 
 
 def colours_of(queue: Sequence[QueuedJob]) -> dict[str, tuple]:
