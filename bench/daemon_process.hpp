@@ -121,7 +121,7 @@ struct Frames {
   std::string answer;
 };
 
-// What the application number `number` says first.
+// Returns what the application with this number says first.
 inline hocket::event::Hello hello_of(int number) {
   const std::string name = "app" + std::to_string(number);
   return {"job-" + name, name, "/usr/bin/" + name, "mpich", "bench", number + 1, 4};

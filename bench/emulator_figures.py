@@ -113,5 +113,5 @@ def lines_of(case: Case, runs: Sequence[Ran], imbalance: float, cores: int) -> l
         ok = bound is None or bound[0] <= one.ratio <= bound[1]
         what = f"{case.name}, {one.name}"
         lines.append(line("emulator", what, one.emulated.median, "s", one.real.median, bound, ok, **more))
-    # All gathers are one iteration, outside of which the emulator does nothing that it records.
+    # A case of gathers has no own work: the emulator has one iteration there, and records nothing outside of it.
     return lines + (own_work(case.name, runs) if isinstance(case, Solve) else [])

@@ -250,7 +250,7 @@ PAPER = Version(
     factor_scales_messages=False,
     granularity_is_message=True,
 )
-# All versions, the oldest first.
+# The tuple has each version, the oldest first.
 VERSIONS = (
     MATRIX,
     BROADCAST,

@@ -19,7 +19,7 @@ from hocket.emulator.plan import granularities, plan_of
 from hocket.errors import HocketError, UsageError
 from hocket.supervise import run_child
 
-# With more ranks than cores, ranks that wait must leave the core to others.
+# Ranks that wait leave their core to others by these settings, where there are more ranks than cores.
 CROWDED = {
     mpi.MPICH: {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1"},
     mpi.OPENMPI: {

@@ -84,7 +84,7 @@ class Connection {
   MemberSink* sink() const { return sink_; }
   // The process that has connected.
   const Caller& caller() const { return caller_; }
-  // That process runs for this daemon's user, or root (is_trusted, which takes a system call).
+  // True if that process runs for this daemon's user, or root: what is_trusted() says, without its system call.
   bool is_of_own_user() const { return share_ == nullptr; }
 
   // Reads once from the socket. Returns false if the connection has ended.

@@ -1,7 +1,7 @@
 // Which processes may connect to a daemon, and what they may say there. The kernel says whose process a member is; a
 // member says nothing about that itself.
 //
-// Nothing throws; thread-safe.
+// No function throws, and all are thread-safe.
 #pragma once
 
 #include <sys/types.h>

@@ -1,5 +1,5 @@
 // The secret that the nodes of a cluster share: by it, agents and leader know each other (TLS with a pre-shared key).
-// Nothing throws; thread-safe.
+// No function throws, and all are thread-safe.
 #pragma once
 
 #include <string>

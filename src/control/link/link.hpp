@@ -7,7 +7,7 @@
 // up when it has had no answer for `silence`. A leader gives an agent up that has said nothing for `agent_silence`:
 // members of others may wait for what its members hold.
 //
-// Nothing blocks. Nothing throws; not thread-safe.
+// No function blocks or throws. A link is not thread-safe.
 #pragma once
 
 #include <algorithm>

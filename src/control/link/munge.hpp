@@ -14,7 +14,7 @@
 
 namespace hocket::link {
 
-// What a credential says.
+// A credential says whose process has made it, and carries a payload.
 struct Vouched {
   uid_t user = 0;
   std::string payload;

@@ -30,8 +30,8 @@ class NodeAgents {
   static constexpr std::size_t most_strangers = 64;
   static constexpr std::size_t most_members = 65'536;  // of one agent, at a time
 
-  // What the leader learns of nodes. A name is the one that the leader gave the node, as in the Introduction. What is
-  // called may send messages to members.
+  // The leader learns of nodes by these calls. A name is the one that the leader gave the node, as in the Introduction.
+  // What is called may send messages to members.
   struct NodeNews {
     // An agent of this user has joined, which carries out orders.
     std::function<void(const Introduction& node)> joined = [](const Introduction&) {};

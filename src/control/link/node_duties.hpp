@@ -1,4 +1,4 @@
-// What an agent does on its node for the leader, besides carrying bytes: a process of that node is needed for it. The
+// An agent does this on its node for the leader, besides carrying bytes: a process of that node is needed for it. The
 // relay calls it, and gives it a way to report. Not thread-safe.
 #pragma once
 

@@ -1,8 +1,8 @@
 // TLS 1.3 over a TCP connection, with a pre-shared key in place of certificates: who has the key is a node of the
 // cluster. Session keys are agreed anew for each connection, so a recorded one stays secret if the key becomes known.
 //
-// With MUNGE there is no key, and the certificate says nothing: anybody can connect. Both ends then send credentials
-// for the connection's `binding`, which no other connection has (munge.hpp).
+// MUNGE takes the place of the key. The certificate says nothing then: anybody can connect. Both ends then send
+// credentials for the connection's `binding`, which no other connection has (munge.hpp).
 //
 // Sockets do not block. The process must ignore SIGPIPE. Nothing throws; not thread-safe.
 #pragma once
@@ -55,7 +55,7 @@ class TlsStream {
   bool is_rejected_ = false;
 };
 
-// What all connections of a process have in common. It must outlive them.
+// A Tls is what all connections of a process have in common. It must outlive them.
 class Tls {
  public:
   static Result<std::unique_ptr<Tls>> with_key(std::string key);
