@@ -16,7 +16,17 @@ import malleable_kit
 import pytest
 import runtime_kit as kit
 from cluster_kit import granted
-from host_cluster import LIMIT_S, RUNTIME, HostCluster, TraceOnHost, said, spread, variables
+from host_cluster import (
+    LIMIT_S,
+    RUNTIME,
+    HostCluster,
+    TraceOnHost,
+    end_two_jobs,
+    said,
+    spread,
+    start_two_jobs,
+    variables,
+)
 from hosts import SHARED, Host, Hosts
 from users_kit import FIRST, OWNER, become
 
@@ -36,19 +46,10 @@ def test_jobs_on_two_hosts_take_turns(
     clock = {host.name: tuple(AHEAD) if host.name in ahead else () for host in cluster.hosts}
     cluster.lead(adm, "--policy", "fcfs", within=clock["adm"])
     cluster.join(one, clock["one"]), cluster.join(two, clock["two"])
-    story, script = TraceOnHost(adm), built("script.c")
-    go = cluster.hosts.store / "go"
-    actions = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
-    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions, within=clock["one"])
-    story.awaits("GRANT_IO", application="first")
-    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close", within=clock["two"])
-    assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
+    story = TraceOnHost(adm)
+    jobs = start_two_jobs(cluster, story, mpi, built("script.c"), clock)
     check_that_tools_name_the_hosts(cluster, adm)
-    go.touch()
-    for job in (first, second):
-        run = hosts.finish(job, LIMIT_S)
-        assert (run.code, run.out, run.err) == (0, "", "")
-    story.awaits("BYE", application="second")
+    end_two_jobs(cluster, story, jobs)
     assert [kind for kind, _ in granted(story, "first", "second")] == 2 * ["GRANT_IO", "FINISH_IO"]
     assert {line["node"] for line in story.all("START_IO")} == {"one", "two"}
     phases = story.all("IO_PHASE")
@@ -80,12 +81,8 @@ def test_two_hosts_of_one_name_are_told_apart(
     assert two.run(["hostname", "one"]).code == 0
     cluster.lead(adm, "--policy", "fcfs")
     cluster.join(one), cluster.join(two)
-    story, script = TraceOnHost(adm), built("script.c")
-    actions = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
-    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions)
-    story.awaits("GRANT_IO", application="first")
-    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close")
-    assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
+    story = TraceOnHost(adm)
+    jobs = start_two_jobs(cluster, story, mpi, built("script.c"))
 
     listed = json.loads(cluster.hocket(two, "ls", "--json").out)["applications"]
     nodes = {application["application"]: application["on_node"] for application in listed}
@@ -97,11 +94,7 @@ def test_two_hosts_of_one_name_are_told_apart(
     for node in ("adm", *nodes.values()):
         assert f"cores         {node}: " in status, status
 
-    (cluster.hosts.store / "go").touch()
-    for job in (first, second):
-        run = hosts.finish(job, LIMIT_S)
-        assert (run.code, run.out, run.err) == (0, "", "")
-    story.awaits("BYE", application="second")
+    end_two_jobs(cluster, story, jobs)
     assert [kind for kind, _ in granted(story, "first", "second")] == 2 * ["GRANT_IO", "FINISH_IO"]
     for name in "ab":
         assert (cluster.hosts.store / name).read_bytes() == 1000 * b"A" + 1000 * b"B"
@@ -116,11 +109,7 @@ def test_a_host_that_is_cut_off_goes_on_alone(
     cluster.lead(adm, "--policy", "fcfs")
     cluster.join(one), cluster.join(two)
     story, script = TraceOnHost(adm), built("script.c")
-    actions = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
-    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *actions)
-    story.awaits("GRANT_IO", application="first")
-    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close")
-    story.awaits("QUEUED_IO", application="second")
+    first, second = start_two_jobs(cluster, story, mpi, script)
     assert two.run(["ip", "link", "set", "eth0", "down"]).code == 0
     run = hosts.finish(second, LIMIT_S)
     assert (run.code, run.out) == (0, "") and "hocketd" in run.err and run.err.count("\n") == 1, run.err

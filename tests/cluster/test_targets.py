@@ -9,7 +9,7 @@ import hosts
 import pytest
 import runtime_kit as kit
 from cluster_kit import granted
-from host_cluster import LIMIT_S, HostCluster, TraceOnHost
+from host_cluster import LIMIT_S, HostCluster, TraceOnHost, end_two_jobs, start_two_jobs
 from hosts import SHARED
 
 pytestmark = pytest.mark.timeout(180)
@@ -77,20 +77,11 @@ def test_jobs_on_a_shared_file_system_with_unequal_numbers_take_turns(
     mpi: kit.Mpi, built: Callable[..., Path], cluster: HostCluster
 ) -> None:
     """The hosts mount it as clients of GlusterFS do, so its source is its name."""
-    adm, one, two = cluster.hosts
+    adm, *_ = cluster.hosts
     number, other = devices(cluster, SHARED)
     assert number != other and number and other
-    story, script = TraceOnHost(adm), built("script.c")
-    hold = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
-    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *hold)
-    story.awaits("GRANT_IO", application="first")
-    second = cluster.job(two, "second", mpi, script, f"open={SHARED / 'b'}", "write=1000", "close")
-    assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
-    (cluster.hosts.store / "go").touch()
-    for job in (first, second):
-        run = hosts.finish(job, LIMIT_S)
-        assert (run.code, run.out, run.err) == (0, "", "")
-    story.awaits("BYE", application="second")
+    story = TraceOnHost(adm)
+    end_two_jobs(cluster, story, start_two_jobs(cluster, story, mpi, built("script.c")))
     turns = [(kind, name) for name in ("first", "second") for kind in ("GRANT_IO", "FINISH_IO")]
     assert granted(story, "first", "second") == turns
     assert {line["target"] for line in story.all("START_IO")} == {"gluster:storage:/volume"}

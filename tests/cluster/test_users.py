@@ -24,8 +24,8 @@ pytestmark = [
 ]
 
 
-def as_user(user: int, act: Callable[[], None], groups: tuple[int, ...] = ()) -> None:
-    """Run the function in a process of that user, and fail as it does."""
+def begin_as(user: int, act: Callable[[], None], groups: tuple[int, ...] = ()) -> int:
+    """Run the function in a process of that user. Return the process."""
     sys.stdout.flush()
     child = os.fork()
     if child == 0:
@@ -38,7 +38,17 @@ def as_user(user: int, act: Callable[[], None], groups: tuple[int, ...] = ()) ->
             traceback.print_exc()
             os._exit(1)
         os._exit(0)
+    return child
+
+
+def ends_well(child: int, user: int) -> None:
+    """Wait for the end of such a process, and fail as it does."""
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0, f"the process of user {user} failed"
+
+
+def as_user(user: int, act: Callable[[], None], groups: tuple[int, ...] = ()) -> None:
+    """Run the function in a process of that user, and fail as it does."""
+    ends_well(begin_as(user, act, groups), user)
 
 
 @pytest.fixture
@@ -143,19 +153,13 @@ def test_a_name_that_is_free_again_gives_no_rights(shared: Daemon):
             os.read(taken[0], 1)  # another user has the name now
             assert "is for operators" in refused(bus, "RESIZE", application_asked="solver", processes=4)
 
-    child = os.fork()
-    if child == 0:
-        try:
-            as_user(FIRST, act)
-        except BaseException:
-            os._exit(1)
-        os._exit(0)
+    child = begin_as(FIRST, act)
     os.read(had[0], 1)
     with Bus.connect(shared.socket) as roots:
         hello(roots, "solver")
         assert [one["application"] for one in roots.list().applications] == ["solver"]
         os.write(taken[1], b"x")
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        ends_well(child, FIRST)
 
 
 def test_nobody_joins_a_job_of_another_user(shared: Daemon):
@@ -191,17 +195,11 @@ def test_a_user_watches_its_own_programs(shared: Daemon):
 
     with Bus.connect(shared.socket) as roots:
         hello(roots, "solver")
-        child = os.fork()
-        if child == 0:
-            try:
-                as_user(FIRST, act)
-            except BaseException:
-                os._exit(1)
-            os._exit(0)
+        child = begin_as(FIRST, act)
         os.read(subscribed[0], 1)
         everything = roots.subscribe("START_IO")
         assert start_io(roots, 1) == "GRANT_IO"
         os.write(asked[1], b"x")
-        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        ends_well(child, FIRST)
         applications = [everything.wait(LIMIT_S).application for _ in range(2)]
         assert applications == ["solver", "mine"], "an operator watches all"

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 import runtime_kit as kit
+from mount_kit import IN_A_MOUNT_NAMESPACE
 
 RANKS = 4
 FULL_BYTES = 3 << 20  # size of the file system, which is too small: 4 ranks write 2 MiB each
@@ -78,7 +78,6 @@ def test_refused_and_overlapping_accesses_are_as_the_standard_says(
 
 # ---- a file system that is full --------------------------------------------------------------------------------------
 
-IN_A_MOUNT_NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
 MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@"'
 
 

@@ -29,6 +29,7 @@ from forward_kit import (
 )
 from hocket.daemon import is_alive
 from hocket.forward_page import PAGE_BYTES, ForwardPage
+from mount_kit import IN_A_MOUNT_NAMESPACE
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -433,7 +434,7 @@ print(os.pwrite(f, b"b", 0), os.pread(f, 2, 0))
 def test_a_file_system_that_is_full(by: str, forward, mount: Path):
     """The error and what was written before are those of the kernel, and calls that need no room are made."""
     fresh = f'mount -t tmpfs -o size=1000k none {mount} && exec "$@"'
-    within = ("unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", fresh, "sh")
+    within = (*IN_A_MOUNT_NAMESPACE, "sh", "-c", fresh, "sh")
     program = [sys.executable, "-c", FILLS, str(mount / "a")]
     direct = subprocess.run([*within, *program], capture_output=True, text=True, check=True, timeout=LIMIT_S)
     assert direct.stdout.startswith("ENOSPC 1")
@@ -446,7 +447,7 @@ def test_a_file_system_that_is_full(by: str, forward, mount: Path):
 def test_a_file_system_that_is_read_only_and_then_gone(by: str, forward, mount: Path, tmp_path: Path):
     """What the kernel refuses is refused, and open files of a file system without a name go on."""
     fresh = f'mount -t tmpfs none {mount} && echo old > {mount}/a && {READ_ONLY} {mount} && exec "$@"'
-    within = ("unshare", "-m" if os.geteuid() == 0 else "-rm", "sh", "-c", fresh, "sh")
+    within = (*IN_A_MOUNT_NAMESPACE, "sh", "-c", fresh, "sh")
     script = f"cat {mount}/a; echo new > {mount}/a || echo refused; exec 5< {mount}/a; umount -l {mount}; cat <&5"
     run = forward("sh", "-c", script, options=("--by", by), within=within)
     assert run.out == "old\nrefused\nold\n", run.err

@@ -13,10 +13,10 @@ import pytest
 import runtime_kit as kit
 from forward_kit import LIMIT_S, READ_ONLY, build, forwarded, pids_of_servers, start_servers
 from hocket.forward_page import ForwardPage
+from mount_kit import IN_A_MOUNT_NAMESPACE
 
 pytestmark = pytest.mark.timeout(180)
 CONSISTENCIES = pytest.mark.parametrize("consistency", ["synchronous", "close-to-open"])
-IN_A_MOUNT_NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ import runtime_kit as kit
 from hocket import io_servers
 from hocket.bus import Bus
 from hocket.daemon import is_alive
+from mount_kit import IN_A_MOUNT_NAMESPACE
 
 LIMIT_S = 60
 
@@ -71,7 +72,7 @@ def _mounts_are_allowed() -> bool:
     """Return True if this user may mount by FUSE in a mount namespace of its own, whatever hocket does."""
     try:
         os.close(os.open("/dev/fuse", os.O_RDWR))
-        how = ["unshare", "-m" if os.geteuid() == 0 else "-rm", "true"]
+        how = [*IN_A_MOUNT_NAMESPACE, "true"]
         return subprocess.run(how, capture_output=True, timeout=LIMIT_S, check=False).returncode == 0
     except OSError:
         return False

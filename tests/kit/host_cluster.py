@@ -6,8 +6,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import hosts
@@ -21,6 +22,9 @@ LIMIT_S = 40
 RUNTIME = Path("/run/hocket")
 LEADER_PORT = 7117
 LEADER_ADDRESS = f"{hosts.NETWORK}.1:{LEADER_PORT}"
+
+Clocks = Mapping[str, tuple[str, ...]]  # by host, the words that give a job another clock
+Jobs = tuple[subprocess.Popen, subprocess.Popen]
 
 
 def on_host(host: Host, path: Path) -> Path:
@@ -99,6 +103,29 @@ class HostCluster:
         mpiexec, environment = mpi.command(2, list(program), preload="", settings={})
         run = [sys.executable, "-m", "hocket.cli", "run", "--name", name, "--"]
         return host.start([*within, *run, *mpiexec], variables(environment))
+
+
+def start_two_jobs(
+    cluster: HostCluster, story: Story, mpi: kit.Mpi, script: Path, clocks: Clocks = MappingProxyType({})
+) -> Jobs:
+    """Start `first` on host one, which uses the shared file system, and `second` on two, which waits for its end."""
+    _, one, two = cluster.hosts
+    hold = ("begin=1000", f"await={SHARED / 'go'}", "finish", "close")
+    first = cluster.job(one, "first", mpi, script, f"open={SHARED / 'a'}", *hold, within=clocks.get("one", ()))
+    story.awaits("GRANT_IO", application="first")
+    write = (f"open={SHARED / 'b'}", "write=1000", "close")
+    second = cluster.job(two, "second", mpi, script, *write, within=clocks.get("two", ()))
+    assert story.awaits("QUEUED_IO", application="second")["behind"] == "first"
+    return first, second
+
+
+def end_two_jobs(cluster: HostCluster, story: Story, jobs: Jobs) -> None:
+    """Let the first job go on, and check that both end without a message."""
+    (cluster.hosts.store / "go").touch()
+    for job in jobs:
+        run = hosts.finish(job, LIMIT_S)
+        assert (run.code, run.out, run.err) == (0, "", "")
+    story.awaits("BYE", application="second")
 
 
 def variables(environment: dict[str, str]) -> dict[str, str]:

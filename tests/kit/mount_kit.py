@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 
 import pytest
 
 LIMIT_S = 30
+IN_A_MOUNT_NAMESPACE = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--mount", "--map-root-user"]
 # Runs "$@" in a user and mount namespace, after the commands of $0.
 NAMESPACE = ["unshare", "-Urm", "sh", "-c", 'set -e; eval "$0"; exec "$@"']
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mount_kit import IN_A_MOUNT_NAMESPACE
 
 LIMIT_S = 20
 HEADER = struct.Struct("<IBBHQQQQqqqIIiI")
@@ -221,9 +222,8 @@ def on_another_node(directory: Path) -> list[str]:
     """Return the words before a command that runs it where the kernel has another boot id."""
     boot_id = directory / "boot_id"
     boot_id.write_text("00000000-0000-4000-8000-000000000000\n")
-    own_user = [] if os.geteuid() == 0 else ["--map-root-user"]
     script = 'mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@"'
-    words = ["unshare", "--mount", *own_user, "sh", "-c", script, str(boot_id)]
+    words = [*IN_A_MOUNT_NAMESPACE, "sh", "-c", script, str(boot_id)]
     if subprocess.run([*words, "true"], capture_output=True).returncode != 0:
         pytest.skip("this machine allows no mount namespace, in which a server has another boot id")
     return words
